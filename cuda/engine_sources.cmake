@@ -3,7 +3,7 @@ set(GEN_CUDA_ENGINE_SOURCES
   engine/allocators.cpp engine/cuda_backend.cpp engine/cuda_engine.cpp engine/device_memory.cpp engine/device_queue.cpp
   engine/device_uploads.cpp
   engine/matrix_library.cpp engine/staging.cpp engine/step_graphs.cpp engine/step_kernel.cpp
-  engine/weight_loader.cpp
+  engine/uploaded_rows.cpp engine/weight_loader.cpp
   ops/context.cpp ops/pairs.cpp step/memory_use.cpp)
 set(GEN_CUDA_KERNEL_SOURCES
   ops/attention/attention.cu ops/attention/attention_mma.cu ops/attention/attention_plain.cu ops/attention/attention_split.cu

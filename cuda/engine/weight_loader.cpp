@@ -7,7 +7,9 @@
 
 #include "base/mapped_file.h"
 #include "cuda/engine/device_align.h"
+#include "cuda/engine/uploaded_rows.h"
 #include "cuda/ops/linear/bf16_rows.h"
+#include "cuda/ops/weight/device_type.h"
 #include "cuda/ops/weight/pack_tiles.h"
 #include "cuda/ops/weight/weight.h"
 #include "cuda/ops/weight/weight_tiles.h"
@@ -34,21 +36,24 @@ Status check(WeightRole role, std::span<const WeightSource> sources) {
 /// The layout of a source's matrix on the device: pieces, which are tiles or rows.
 struct Form {
   const quant::Traits* traits = nullptr;  // for tiles
+  size_t row = 0;                         // bytes of a row as it is uploaded
+  size_t rows = 0;                        // in a piece
   size_t piece = 0;                       // bytes of a piece on the device
-  size_t from = 0;                        // and in the source; the last tile may be smaller
   size_t pieces = 0;
 
   [[nodiscard]] size_t bytes() const noexcept { return piece * pieces; }
+  /// Bytes of a piece as it is uploaded; the last tile may be smaller.
+  [[nodiscard]] size_t from() const noexcept { return row * rows; }
 };
 Form form_of(WeightRole role, const WeightSource& source) noexcept {
-  const quant::Traits* const traits = quant::find_traits(source.type);
-  const size_t row = source.matrix(0).data.size() / static_cast<size_t>(source.rows);
+  const quant::Traits* const traits = quant::find_traits(device_type(source.type));
+  const size_t row = uploaded_row_bytes(source.type, source.cols);
   if (role != WeightRole::kEmbedding && traits != nullptr) {
-    return {traits, tile_bytes(*traits, source.cols), kTileOutputs * row,
+    return {traits, row, kTileOutputs, tile_bytes(*traits, source.cols),
             static_cast<size_t>(tiles_of(source.rows))};
   }
   const size_t padded = role != WeightRole::kEmbedding ? (row + 15) / 16 * 16 : row;
-  return {nullptr, padded, row, static_cast<size_t>(source.rows)};
+  return {nullptr, row, 1, padded, static_cast<size_t>(source.rows)};
 }
 
 /// Appends the rows of `next` to `last` if they are contiguous in memory: tensors that share an
@@ -61,25 +66,32 @@ bool joined(WeightSegment* last, const uint8_t* end, const WeightSegment& next) 
   return true;
 }
 
-/// Size of a source's pieces, which are contiguous.
-std::span<const std::byte> bytes_of(const Form& form, const WeightSource& source, size_t first,
-                                    size_t n) noexcept {
-  const size_t begin = first * form.from;
-  return source.data.subspan(begin, std::min(n * form.from, source.data.size() - begin));
+/// Rows of `n` pieces of a source from `first` on.
+size_t rows_of(const Form& form, const WeightSource& source, size_t first, size_t n) noexcept {
+  return std::min(n * form.rows, static_cast<size_t>(source.rows) - first * form.rows);
 }
 
-/// Copies pieces of a source, each padded to `pitch` bytes.
+/// Copies pieces of a source, each padded to `pitch` bytes, as they are uploaded.
 void copy_pieces(const Form& form, const WeightSource& source, size_t first, size_t n, size_t pitch,
                  std::byte* to) noexcept {
-  const std::span<const std::byte> bytes = bytes_of(form, source, first, n);
+  const size_t stored = source.data.size() / static_cast<size_t>(source.rows);
+  const size_t rows = rows_of(form, source, first, n);
+  const auto bytes = source.data.subspan(first * form.rows * stored, rows * stored);
   fault_in(bytes);
-  if (pitch == form.from) {
+  const bool as_stored = uploads_as_stored(source.type);
+  if (as_stored && pitch == form.from()) {
     std::memcpy(to, bytes.data(), bytes.size());
     return;
   }
-  for (size_t i = 0; i < n; ++i, to += pitch) {
-    std::memcpy(to, bytes.data() + i * form.from, form.from);
-    std::memset(to + form.from, 0, pitch - form.from);
+  const size_t apart = form.rows == 1 ? pitch : form.row;  // tiles are not padded
+  for (size_t i = 0; i < rows; ++i, to += apart) {
+    const std::byte* const row = bytes.data() + i * stored;
+    if (as_stored) {
+      std::memcpy(to, row, form.row);
+    } else {
+      write_uploaded_row(source.type, row, source.cols, to);
+    }
+    std::memset(to + form.row, 0, apart - form.row);
   }
 }
 
@@ -127,13 +139,13 @@ Result<std::unique_ptr<engine::Weight>> WeightLoader::load(
   const uint8_t* end = nullptr;  // end of the last segment without padding
   for (const WeightSource& source : sources) {
     WeightSegment segment;
-    segment.type = source.type;
+    segment.type = device_type(source.type);
     segment.data = data;
     segment.first_row = role == WeightRole::kGated ? 0 : weight->out_;
     segment.rows = source.rows;
     // One kernel reads all segments of a product, so the strictest type counts.
     const int64_t from = bf16_rows(source);
-    const bool one_result = source.type != DType::kF16 && source.type != DType::kBF16;
+    const bool one_result = segment.type != DType::kF16 && segment.type != DType::kBF16;
     weight->bf16_rows_ = std::max(weight->bf16_rows_, from);
     weight->one_result_rows_ = std::max(weight->one_result_rows_, one_result ? from - 1 : 0);
     const Form form = form_of(role, source);
@@ -163,7 +175,7 @@ Result<std::unique_ptr<engine::Weight>> WeightLoader::load(
 
 int64_t WeightLoader::bf16_rows(const WeightSource& source) {
   const DeviceQueue::Turn turn(queue_);
-  return bf16_rows_from(queue_.context(), source.type, source.cols);
+  return bf16_rows_from(queue_.context(), device_type(source.type), source.cols);
 }
 
 Status WeightLoader::write_rows(WeightRole role, const WeightSource& source, uint8_t* to) {
@@ -179,19 +191,19 @@ Status WeightLoader::write_tiles(const WeightSource& source, uint8_t* to) {
   const Form form = form_of(WeightRole::kLinear, source);
   uint8_t* raw = nullptr;
   const auto fill = [&](size_t first, size_t n, std::byte* at) {
-    copy_pieces(form, source, first, n, form.from, at);
+    copy_pieces(form, source, first, n, form.from(), at);
   };
   const auto send = [&](size_t first, size_t n, const std::byte* pinned) -> Status {
     const OpContext context = queue_.context();
-    const size_t bytes = bytes_of(form, source, first, n).size();
+    const size_t bytes = rows_of(form, source, first, n) * form.row;
     GEN_TRY(context.scratch->take_scratch(bytes, &raw));
     GEN_TRY(queue_.copy_up(raw, pinned, bytes));
     const auto row = static_cast<int64_t>(first) * kTileOutputs;
     const int64_t rows = std::min(static_cast<int64_t>(n) * kTileOutputs, source.rows - row);
     return queue_.note(
-        pack_tiles(context, source.type, {raw, rows, source.cols}, to + first * form.piece));
+        pack_tiles(context, form.traits->type, {raw, rows, source.cols}, to + first * form.piece));
   };
-  GEN_TRY(queue_.send_pieces({form.from, form.pieces, fill}, send, pool_));
+  GEN_TRY(queue_.send_pieces({form.from(), form.pieces, fill}, send, pool_));
   // A kernel between these kernels and those that read weights before they wait for predecessors.
   return queue_.fill(raw, 0, 1);
 }

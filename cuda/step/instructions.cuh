@@ -222,11 +222,12 @@ template <size_t kIndex = 0, typename Begin>
 GEN_DEVICE void sum_quants_of(const LinearStep& of, WeightStream& stream, const Begin& begin,
                               float (&sums)[2]) {
   if constexpr (kIndex < sizeof(quant::kTraits) / sizeof(quant::kTraits[0])) {
-    if (of.type == quant::kTraits[kIndex].type) {
-      sum_quants<kIndex>(of, stream, begin, sums);
-    } else {
-      sum_quants_of<kIndex + 1>(of, stream, begin, sums);
+    if constexpr (has_tiles(quant::kTraits[kIndex])) {
+      if (of.type == quant::kTraits[kIndex].type) {
+        return sum_quants<kIndex>(of, stream, begin, sums);
+      }
     }
+    sum_quants_of<kIndex + 1>(of, stream, begin, sums);
   }
 }
 

@@ -27,11 +27,17 @@ struct BlockType {
   bool minima;
 };
 constexpr BlockType kBlockTypes[] = {
-    {"Q8_0", 32, 34, 0, false},      {"Q4_0", 32, 18, 0, false},   {"Q4_1", 32, 20, 0, true},
-    {"Q5_0", 32, 22, 0, false},      {"Q5_1", 32, 24, 0, true},    {"IQ4_NL", 32, 18, 0, false},
-    {"MXFP4", 32, 17, 0, false},     {"Q2_K", 256, 84, 16, true},  {"Q3_K", 256, 110, 16, false},
-    {"Q4_K", 256, 144, 32, true},    {"Q5_K", 256, 176, 32, true}, {"Q6_K", 256, 210, 16, false},
-    {"IQ4_XS", 256, 136, 32, false},
+    {"Q8_0", 32, 34, 0, false},      {"Q4_0", 32, 18, 0, false},
+    {"Q4_1", 32, 20, 0, true},       {"Q5_0", 32, 22, 0, false},
+    {"Q5_1", 32, 24, 0, true},       {"IQ4_NL", 32, 18, 0, false},
+    {"MXFP4", 32, 17, 0, false},     {"Q2_K", 256, 84, 16, true},
+    {"Q3_K", 256, 110, 16, false},   {"Q4_K", 256, 144, 32, true},
+    {"Q5_K", 256, 176, 32, true},    {"Q6_K", 256, 210, 16, false},
+    {"IQ4_XS", 256, 136, 32, false}, {"IQ2_XXS", 256, 66, 32, false},
+    {"IQ2_XS", 256, 74, 16, false},  {"IQ2_S", 256, 82, 16, false},
+    {"IQ3_XXS", 256, 98, 32, false}, {"IQ3_S", 256, 110, 32, false},
+    {"IQ1_S", 256, 50, 32, true},    {"IQ1_M", 256, 56, 16, false},
+    {"TQ1_0", 256, 54, 32, false},   {"TQ2_0", 256, 66, 32, false},
 };
 
 const BlockType* find_block(const std::string& name) {

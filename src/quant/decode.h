@@ -14,9 +14,8 @@ namespace gen::quant {
 
 /// code -> level.
 constexpr int level_of(const Traits& traits, int code) noexcept {
-  if (traits.table == CodeTable::kNonLinear) code = kNonLinearValues[code];
-  if (traits.table == CodeTable::kE2M1) code = kE2M1Values[code];
-  return code - traits.zero;
+  const uint8_t* const values = table_values(traits.table);
+  return (values != nullptr ? values[code] : code) - traits.zero;
 }
 
 /// 2^(exponent - 128), exact for all 256; the two smallest are subnormal.
@@ -26,23 +25,26 @@ constexpr float e8m0_to_f32(int exponent) noexcept {
   return std::bit_cast<float>(bits);
 }
 
-/// The float value of a block's d.
+/// The float value of a block's d or dmin.
 constexpr float scale_to_f32(const Traits& traits, uint16_t d) noexcept {
-  return traits.scale == ScaleKind::kE8M0 ? e8m0_to_f32(d & 255) : f16_to_f32(d);
+  if (traits.scale == ScaleKind::kE8M0) return e8m0_to_f32(d & 255);
+  return f16_to_f32(d) * unit_of(traits);
 }
 
-/// Writes n floats, n being a multiple of the type's block. kUnpack is the type's.
+/// Writes n floats, n being a multiple of the type's stored block. kUnpack is the type's.
 template <DType kType, size_t kBytes, void (*kUnpack)(const std::byte*, BlockParts&)>
 void decode_blocks(const std::byte* blocks, float* out, int64_t n) {
   constexpr Traits kTrait = *find_traits(kType);
+  constexpr int kStored = stored_block(kTrait);
   BlockParts parts;
-  for (; n > 0; n -= kTrait.block, blocks += kBytes, out += kTrait.block) {
+  for (; n > 0; n -= kStored, blocks += kBytes, out += kStored) {
     kUnpack(blocks, parts);
-    const float d = scale_to_f32(kTrait, parts.d);
-    const float dmin = kTrait.minima ? f16_to_f32(parts.dmin) : 0.0F;
-    for (int run = 0; run < kTrait.block / kTrait.run; ++run) {
+    const float d = kTrait.stored == 0 ? scale_to_f32(kTrait, parts.d) : 0.0F;
+    const float dmin = kTrait.minima ? scale_to_f32(kTrait, parts.dmin) : 0.0F;
+    for (int run = 0; run < kStored / kTrait.run; ++run) {
       float scale = d;
       float minimum = dmin;
+      if constexpr (kTrait.stored != 0) scale = scale_to_f32(kTrait, parts.run_d[run]);
       if constexpr (kTrait.block == 256) {
         scale = d * static_cast<float>(parts.scales[run]);
         minimum = dmin * static_cast<float>(parts.minima[run]);

@@ -3,10 +3,16 @@
 #include "quant/format.h"
 
 #include "quant/decode.h"
+#include "quant/iq1.h"
+#include "quant/iq2.h"
+#include "quant/iq3.h"
 #include "quant/iq4_nl.h"
 #include "quant/iq4_xs.h"
 #include "quant/mxfp4.h"
+#include "quant/nvfp4.h"
 #include "quant/plain.h"
+#include "quant/q1_0.h"
+#include "quant/q2_0.h"
 #include "quant/q2_k.h"
 #include "quant/q3_k.h"
 #include "quant/q4_0.h"
@@ -17,12 +23,13 @@
 #include "quant/q5_k.h"
 #include "quant/q6_k.h"
 #include "quant/q8_0.h"
+#include "quant/ternary.h"
 
 namespace gen::quant {
 namespace {
 
 template <DType kType, typename Block, void (*kUnpack)(const std::byte*, BlockParts&)>
-constexpr Format quantised(void (*encode)(const float*, std::byte*, int64_t)) {
+constexpr Format quantised(void (*encode)(const float*, std::byte*, int64_t) = nullptr) {
   return {kType, decode_blocks<kType, sizeof(Block), kUnpack>, encode, kUnpack};
 }
 
@@ -43,6 +50,18 @@ constexpr Format kFormats[] = {
     quantised<DType::kQ5_K, Q5_KBlock, unpack_q5_k>(encode_q5_k),
     quantised<DType::kQ6_K, Q6_KBlock, unpack_q6_k>(encode_q6_k),
     quantised<DType::kIQ4_XS, Iq4XsBlock, unpack_iq4_xs>(encode_iq4_xs),
+    quantised<DType::kIQ2_XXS, Iq2XxsBlock, unpack_iq2_xxs>(),
+    quantised<DType::kIQ2_XS, Iq2XsBlock, unpack_iq2_xs>(),
+    quantised<DType::kIQ2_S, Iq2SBlock, unpack_iq2_s>(),
+    quantised<DType::kIQ3_XXS, Iq3XxsBlock, unpack_iq3_xxs>(),
+    quantised<DType::kIQ3_S, Iq3SBlock, unpack_iq3_s>(),
+    quantised<DType::kIQ1_S, Iq1SBlock, unpack_iq1_s>(),
+    quantised<DType::kIQ1_M, Iq1MBlock, unpack_iq1_m>(),
+    quantised<DType::kTQ1_0, Tq1Block, unpack_tq1_0>(),
+    quantised<DType::kTQ2_0, Tq2Block, unpack_tq2_0>(),
+    quantised<DType::kQ1_0, Q1_0Block, unpack_q1_0>(),
+    quantised<DType::kQ2_0, Q2_0Block, unpack_q2_0>(),
+    quantised<DType::kNVFP4, Nvfp4Block, unpack_nvfp4>(),
 };
 
 }  // namespace

@@ -20,7 +20,8 @@ struct Format {
   DType type;
   /// Writes the n floats of `blocks`.
   void (*decode)(const std::byte* blocks, float* out, int64_t n);
-  /// Writes the blocks of n finite floats. Magnitudes beyond the format saturate.
+  /// Writes the blocks of n finite floats. Magnitudes beyond the format saturate. nullptr for types
+  /// that are only decoded.
   void (*encode)(const float* x, std::byte* blocks, int64_t n);
   /// Splits one block into its parts; nullptr for plain types. Writes the codes of the block's
   /// elements and the other parts that the type has, and leaves the rest of `parts` unchanged.

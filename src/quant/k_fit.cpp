@@ -200,7 +200,7 @@ auto with_levels(const Traits& traits, Function&& function) {
       return function(Levels<CodeTable::kNonLinear>(traits));
     case CodeTable::kE2M1:
       return function(Levels<CodeTable::kE2M1>(traits));
-    case CodeTable::kNone:
+    default:  // those of types that are only decoded
       break;
   }
   return function(Levels<CodeTable::kNone>(traits));

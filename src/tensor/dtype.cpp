@@ -24,6 +24,8 @@ constexpr DTypeInfo kTypes[] = {
     {DType::kF64, "F64", 1, 8},         {DType::kIQ1_M, "IQ1_M", 256, 56},
     {DType::kBF16, "BF16", 1, 2},       {DType::kTQ1_0, "TQ1_0", 256, 54},
     {DType::kTQ2_0, "TQ2_0", 256, 66},  {DType::kMXFP4, "MXFP4", 32, 17},
+    {DType::kNVFP4, "NVFP4", 64, 36},   {DType::kQ1_0, "Q1_0", 128, 18},
+    {DType::kQ2_0, "Q2_0", 64, 18},
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "bench/gpu_ops.h"
+#include "support/weight_blocks.h"
 
 namespace gen::test {
 
@@ -19,7 +20,7 @@ inline Result<GpuFigure> GpuOps::layers(const quant::Format& format, const Layer
     for (int64_t r = 0; r < rows; ++r) {
       std::byte* const to = bytes.data() + static_cast<size_t>(r) * row;
       if (r < kRows) {
-        format.encode(values.data() + r * cols, to, cols);
+        write_weights(format.type, values.data() + r * cols, to, cols);
       } else {
         std::copy_n(to - static_cast<size_t>(kRows) * row, row, to);
       }

@@ -17,6 +17,7 @@
 #include "engine/engine.h"
 #include "quant/format.h"
 #include "tensor/half.h"
+#include "support/weight_blocks.h"
 
 namespace gen::test {
 
@@ -57,7 +58,7 @@ class GpuOps {
     constexpr int64_t kDistinct = 7;  // rows that are repeated over and over
     std::vector<std::byte> some(row_bytes * kDistinct);
     const auto values = random(width_ * kDistinct, 0.4F);
-    format.encode(values.data(), some.data(), width_ * kDistinct);
+    write_weights(format.type, values.data(), some.data(), width_ * kDistinct);
     std::vector<float> decoded(values.size());
     format.decode(some.data(), decoded.data(), width_ * kDistinct);
     std::vector<std::byte> bytes;
@@ -303,7 +304,7 @@ class GpuOps {
     const size_t row = matrix / static_cast<size_t>(width_);
     const auto values = random(width_, 0.1F);
     std::vector<std::byte> bytes(2 * matrix);
-    format.encode(values.data(), bytes.data(), width_);
+    write_weights(format.type, values.data(), bytes.data(), width_);
     for (size_t at = row; at < bytes.size(); at += row) {
       std::copy_n(bytes.begin(), row, bytes.begin() + static_cast<std::ptrdiff_t>(at));
     }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Speed of matrix products per weight format, CPU level and number of rows: GB/s of weights read
-// for one row, billions of multiplications and additions per second (GOP/s) for many, medians of
-// several runs after a warm-up. Every product is first compared, bit for bit, with the scalar
-// level's (BF16 at avx512_bf16 within a tolerance).
+// for one row (and of the file's, which are fewer where types are unpacked), billions of
+// multiplications and additions per second (GOP/s) for many, medians of several runs after a
+// warm-up. Every product is first compared, bit for bit, with the scalar level's (BF16 at
+// avx512_bf16 within a tolerance).
 //   linear_bench [--rows 1,128] [--outputs 2048] [--cols 2048] [--mib 64] [--threads 2] [--runs 5]
 //                [--format Q8_0] [--level avx512_vnni] [--peaks 1] [--cpu-time 1]
 // --mib is the memory that the weights of one measurement take, so that a large value measures
@@ -136,10 +137,11 @@ bool bench(const Options& options, DType type, CpuLevel level) {
                           median(seconds) * 100.0;
     const double operations =
         2.0 * static_cast<double>(rows) * static_cast<double>(options.outputs * options.cols);
-    std::printf("%-5s %-12s rows %4lld  %8.1f us  %7.2f GB/s  %8.1f GOP/s  spread %3.0f%%\n",
-                dtype_name(type), cpu_level_name(level), static_cast<long long>(rows), time * 1e6,
-                static_cast<double>(weights[0]->stream_bytes()) / time * 1e-9,
-                operations / time * 1e-9, spread);
+    std::printf(
+        "%-7s %-12s rows %4lld  %8.1f us  %7.2f GB/s (file %6.2f)  %8.1f GOP/s  spread %3.0f%%\n",
+        dtype_name(type), cpu_level_name(level), static_cast<long long>(rows), time * 1e6,
+        static_cast<double>(weights[0]->stream_bytes()) / time * 1e-9,
+        static_cast<double>(source.data.size()) / time * 1e-9, operations / time * 1e-9, spread);
     std::fflush(stdout);
   }
   return true;

@@ -19,6 +19,7 @@
 #include "quant/format.h"
 #include "support/gguf_writer.h"
 #include "tensor/dtype.h"
+#include "support/weight_blocks.h"
 
 namespace gen::test {
 
@@ -243,8 +244,7 @@ class RandomFile {
                                                        (2 * uniform_double(1, stream, i) - 1));
     }
     encoded.resize(rows * row_bytes(tensor));
-    quant::find_format(tensor.type)
-        ->encode(values.data(), encoded.data(), static_cast<int64_t>(values.size()));
+    write_weights(tensor.type, values.data(), encoded.data(), static_cast<int64_t>(values.size()));
     return encoded;
   }
 

@@ -21,6 +21,7 @@
 #include "engine/cpu/pack/activations.h"
 #include "quant/format.h"
 #include "tensor/half.h"
+#include "support/weight_blocks.h"
 
 namespace gen::engine {
 
@@ -87,7 +88,7 @@ struct TestMatrix {
     bytes.resize(row_bytes * static_cast<uint64_t>(rows) + 1);
     values.resize(static_cast<size_t>(rows * cols));
     const quant::Format* format = quant::find_format(type);
-    format->encode(x.data(), bytes.data() + 1, encoded);
+    test::write_weights(type, x.data(), bytes.data() + 1, encoded);
     for (size_t i = encoded_bytes + 1; i < bytes.size(); ++i) bytes[i] = bytes[i - encoded_bytes];
     format->decode(bytes.data() + 1, values.data(), rows * cols);
   }

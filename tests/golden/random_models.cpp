@@ -16,6 +16,7 @@
 #include "quant/format.h"
 #include "support/gguf_writer.h"
 #include "tensor/dtype.h"
+#include "support/weight_blocks.h"
 
 namespace gen::test {
 namespace {
@@ -95,8 +96,12 @@ std::vector<Spec> specs() {
     }
   }
   // Architectures differ in what they multiply, not in how; once is enough for the other formats.
-  for (const DType format : {DType::kQ4_1, DType::kQ5_0, DType::kQ5_1, DType::kQ2_K, DType::kQ3_K,
-                             DType::kQ5_K, DType::kIQ4_NL, DType::kIQ4_XS, DType::kMXFP4}) {
+  for (const DType format :
+       {DType::kQ4_1,   DType::kQ5_0,   DType::kQ5_1,    DType::kQ2_K,  DType::kQ3_K,
+        DType::kQ5_K,   DType::kIQ4_NL, DType::kIQ4_XS,  DType::kMXFP4, DType::kIQ2_XXS,
+        DType::kIQ2_XS, DType::kIQ2_S,  DType::kIQ3_XXS, DType::kIQ3_S, DType::kIQ1_S,
+        DType::kIQ1_M,  DType::kTQ1_0,  DType::kTQ2_0,   DType::kQ1_0,  DType::kQ2_0,
+        DType::kNVFP4}) {
     Spec spec;
     spec.arch = "llama";
     spec.format = format;
@@ -828,6 +833,11 @@ class ModelWriter {
   /// A matrix that turns inputs of deviation 1 into outputs of deviation `gain`.
   void product(const std::string& name, uint64_t inputs, uint64_t outputs, double gain) {
     matrix(name, inputs, outputs, gain / std::sqrt(static_cast<double>(inputs)));
+    if (spec_.format != DType::kNVFP4 || !name.starts_with("blk.")) return;
+    // As files of this type have them; the second one is for activations of few bits.
+    const std::string stem = name.substr(0, name.rfind('.'));
+    add(stem + ".scale", DType::kF32, {1}, {0.75F});
+    add(stem + ".input_scale", DType::kF32, {1}, {0.5F});
   }
   void matrix(const std::string& name, uint64_t cols, uint64_t rows, double deviation) {
     add(name, spec_.format, {cols, rows}, random_values(spec_, name, cols * rows, 0.0, deviation));
@@ -844,8 +854,7 @@ class ModelWriter {
            const std::vector<float>& values) {
     const DTypeInfo* info = dtype_info(type);
     std::vector<std::byte> data(values.size() / info->block_elements * info->block_bytes);
-    quant::find_format(type)->encode(values.data(), data.data(),
-                                     static_cast<int64_t>(values.size()));
+    write_weights(type, values.data(), data.data(), static_cast<int64_t>(values.size()));
     gguf_.tensor(name, static_cast<uint32_t>(type), dims, std::move(data));
   }
 

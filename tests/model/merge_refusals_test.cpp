@@ -68,10 +68,11 @@ TEST(MergeRefusals, TensorsThatAreNoMatricesOfProducts) {
                                      {"blk.0.ssm_a", "no product"},
                                      {"blk.0.deep.weight", "dimensions"},
                                      {"per_layer_token_embd.weight", "tokens alone"},
-                                     {"blk.0.table.weight", "element type"},
-                                     {"blk.0.odd.weight", "element type"}}) {
+                                     {"blk.0.table.weight", "element type"}}) {
     expect_refused(of_odd, pair_of(name, {64, 2}, {2, 2}), Code::kUnsupported, {name, reason});
   }
+  expect_refused(of_odd, pair_of("blk.0.odd.weight", {256, 2}, {2, 2}), Code::kUnsupported,
+                 {"tensor blk.0.odd.weight has type IQ1_S", "read but not written"});
 }
 
 TEST(MergeRefusals, AdaptersThatDoNotFit) {
@@ -151,11 +152,11 @@ TEST(MergeRefusals, TypesWithoutACodecWhereAllAreConverted) {
   test::GgufWriter writer;
   writer.set_string("general.architecture", "llama");
   writer.tensor("w.weight", 0, {64, 2}, bytes_of(std::vector<float>(128)));
-  writer.tensor("odd.weight", 19, {256, 1}, Bytes(50));  // IQ1_S
+  writer.tensor("odd.weight", 15, {256, 1}, Bytes(292));  // Q8_K
   const Bytes model = writer.build().bytes;
   const Bytes adapter = pair_of("w.weight", {64, 2}, {2, 2});
   EXPECT_TRUE(merged(model, adapter).ok());
-  expect_refused(model, adapter, Code::kUnsupported, {"odd.weight", "IQ1_S"}, {1.0F, "Q8_0"});
+  expect_refused(model, adapter, Code::kUnsupported, {"odd.weight", "Q8_K"}, {1.0F, "Q8_0"});
 }
 
 TEST(MergeRefusals, CutAndDamagedFiles) {

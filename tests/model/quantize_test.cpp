@@ -285,7 +285,11 @@ TEST_F(QuantizeTest, WhatIsNoWeightStaysAndWhatIsUnknownIsRefused) {
   ASSERT_TRUE(run(writer, "Q8_0").ok());
   EXPECT_EQ(type_of("table"), DType::kI32);
   EXPECT_EQ(made_->find_tensor("table")->data[5], std::byte{7});
-  writer.tensor("odd.weight", 19, {256, 1}, std::vector<std::byte>(50));  // IQ1_S
+  // A type that is only read becomes another.
+  writer.tensor("low.weight", 19, {256, 2}, std::vector<std::byte>(100, std::byte{1}));  // IQ1_S
+  ASSERT_TRUE(run(writer, "Q8_0").ok());
+  EXPECT_EQ(type_of("low.weight"), DType::kQ8_0);
+  writer.tensor("odd.weight", 15, {256, 1}, std::vector<std::byte>(292));  // Q8_K
   const Status status = run(writer, "Q8_0");
   EXPECT_EQ(status.code(), Code::kUnsupported);
   EXPECT_NE(std::string(status.message()).find("odd.weight"), std::string::npos);

@@ -156,6 +156,9 @@ TEST(Decode, EveryQuantisedTypeHasASecondFormulaAndTraits) {
     if (!plain) ++quantised;
   }
   EXPECT_EQ(quantised, std::size(kCases));
+  for (const Format& format : formats()) {
+    if (format.encode == nullptr) ++quantised;  // low_bit_test.cpp
+  }
   EXPECT_EQ(quantised, std::size(kTraits));
 }
 
@@ -163,8 +166,10 @@ TEST(Traits, SizesAreThoseOfTheTypes) {
   for (const Traits& traits : kTraits) {
     const DTypeInfo* info = dtype_info(traits.type);
     ASSERT_NE(info, nullptr);
-    EXPECT_EQ(traits.block, static_cast<int>(info->block_elements)) << info->name;
+    EXPECT_EQ(stored_block(traits), static_cast<int>(info->block_elements)) << info->name;
+    EXPECT_EQ(stored_block(traits) % traits.block, 0) << info->name;
     EXPECT_EQ(traits.block % traits.run, 0) << info->name;
+    if (find_format(traits.type)->encode == nullptr) continue;
     // What is not codes is scales: less than two bytes a run and six a block.
     const int codes = traits.block * traits.bits / 8;
     const int rest = static_cast<int>(info->block_bytes) - codes;

@@ -21,7 +21,7 @@ TEST(Format, TableHoldsWhatItPromises) {
     ASSERT_NE(find_format(type), nullptr) << dtype_name(type);
     EXPECT_EQ(find_format(type)->type, type);
   }
-  EXPECT_EQ(find_format(DType::kIQ1_S), nullptr);
+  EXPECT_EQ(find_format(DType::kQ8_1), nullptr);
   EXPECT_EQ(find_format(static_cast<DType>(12345)), nullptr);
 }
 
@@ -204,6 +204,7 @@ double value_of(const Traits& traits, const BlockParts& parts, int i, int code) 
 
 TEST(Encode, EveryCodeIsTheNearestThatItsScaleOffers) {
   for (const Traits& traits : kTraits) {
+    if (find_format(traits.type)->encode == nullptr) continue;
     std::vector<float> x = random_floats(6, 256 * 8, 0.7F);
     for (size_t i = 0; i < 512; ++i) x[i] -= 0.5F;
     const std::vector<std::byte> blocks = encode(traits.type, x);

@@ -10,6 +10,7 @@
 #include "quant/format.h"
 #include "support/reference_act.h"
 #include "support/tiny_model_parts.h"
+#include "support/weight_blocks.h"
 
 namespace gen::test {
 namespace {
@@ -114,7 +115,7 @@ void TinyAssistant::tensor(const std::string& name, std::vector<int32_t> shape, 
   if (static_cast<uint32_t>(shape[0]) % info->block_elements != 0) type = DType::kF32;
   const quant::Format* const format = quant::find_format(type);
   std::vector<std::byte> data(n / dtype_info(type)->block_elements * dtype_info(type)->block_bytes);
-  format->encode(values.data(), data.data(), static_cast<int64_t>(n));
+  write_weights(type, values.data(), data.data(), static_cast<int64_t>(n));
   format->decode(data.data(), values.data(), static_cast<int64_t>(n));
   values_[name] = Row(values.begin(), values.end());
   writer_.tensor(name, static_cast<uint32_t>(type), {shape.begin(), shape.end()}, std::move(data));

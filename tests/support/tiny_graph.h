@@ -14,6 +14,7 @@
 #include "graph/execution_plan.h"
 #include "graph/graph.h"
 #include "quant/format.h"
+#include "support/weight_blocks.h"
 
 namespace gen::test {
 
@@ -149,8 +150,7 @@ class TinyGraph {
     const DTypeInfo* info = dtype_info(type);
     data_.push_back(std::make_unique<std::vector<std::byte>>(values.size() / info->block_elements *
                                                              info->block_bytes));
-    quant::find_format(type)->encode(values.data(), data_.back()->data(),
-                                     static_cast<int64_t>(values.size()));
+    write_weights(type, values.data(), data_.back()->data(), static_cast<int64_t>(values.size()));
     return {name, type, rows, cols, *data_.back(), true};
   }
   /// In [-0.5, 0.5): a plain scale of the generator's bits, alike on every machine.

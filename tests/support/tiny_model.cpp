@@ -10,6 +10,7 @@
 #include "model/arch/registry.h"
 #include "quant/format.h"
 #include "support/tiny_model_parts.h"
+#include "support/weight_blocks.h"
 
 namespace gen::test {
 namespace {
@@ -327,7 +328,7 @@ void TinyModel::matrix(const std::string& name, int32_t rows, int32_t cols, DTyp
   const DTypeInfo* info = dtype_info(type);
   const quant::Format* format = quant::find_format(type);
   std::vector<std::byte> data(count / info->block_elements * info->block_bytes);
-  format->encode(values.data(), data.data(), static_cast<int64_t>(count));
+  write_weights(type, values.data(), data.data(), static_cast<int64_t>(count));
   format->decode(data.data(), values.data(), static_cast<int64_t>(count));
   tensors_[name] = Row(values.begin(), values.end());
   std::vector<uint64_t> shape = {static_cast<uint64_t>(cols), static_cast<uint64_t>(rows)};

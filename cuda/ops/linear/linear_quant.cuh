@@ -100,9 +100,7 @@ struct LaneStep {
     return looked_up<t>(four);
   }
   [[nodiscard]] GEN_DEVICE float scale() const { return stored_scale<t>(d); }
-  [[nodiscard]] GEN_DEVICE float minimum_scale() const {
-    return f16_to_f32(static_cast<uint16_t>(dmin));
-  }
+  [[nodiscard]] GEN_DEVICE float minimum_scale() const { return stored_scale<t>(dmin); }
   [[nodiscard]] GEN_DEVICE int32_t run_scale(int32_t run) const {
     return scale_of_run<t>(runs, run);
   }

@@ -324,7 +324,7 @@ struct FewTerms {
   }
 
   GEN_DEVICE static float half(const StepInShared& tile, int32_t i) {
-    return f16_to_f32(static_cast<uint16_t>(tile.load2(i)));
+    return stored_scale<t>(tile.load2(i));
   }
 
   float factor[static_cast<size_t>(kBlocks)][4];

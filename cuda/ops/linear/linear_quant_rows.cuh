@@ -10,7 +10,7 @@
 //           16, starts from a constant that makes its sum a float (exact_sum()). It is added at
 //           once to the float32 sums of the lanes: a subtraction, a product of two scales for
 //           blocks of 32, and a multiply-add each. Minima of a block of 256 times sums of x are a
-//           product of float16: integers up to 63 and 2032, whose sum is below 2^24, and so exact.
+//           product of float16: integers up to 135 and 2032, whose sum is below 2^24, and so exact.
 //   Bytes   the tiles once for the rows of a block, x once for every 64 outputs; adjacent blocks
 //           have the same weights, so that most of this comes from the L2 cache.
 //   Shared  two steps, 27 to 110 KiB.
@@ -198,7 +198,8 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kRowsThreads, 2) linear_quant_rows_kernel(QuantSegm
     finish_many(of.end, first + row, output, sum, up);
   };
   multiply_rows<quant::kTraits[kIndex], s>(of, block_y() * tiles_of_block(of.end.gated), x,
-                                           AdjacentRows{static_cast<uint32_t>(of.x.at.bytes)}, n_rows, finish);
+                                           AdjacentRows{static_cast<uint32_t>(of.x.at.bytes)},
+                                           n_rows, finish);
 }
 
 /// The shape: the largest blocks that fill the device, with no more rows than needed.

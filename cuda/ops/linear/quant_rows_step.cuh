@@ -242,8 +242,8 @@ GEN_DEVICE void add_block_of_256(const WarpStep<t, s>& step, const Products<floa
     const StepInShared tile = step.tile(n);
     const auto halves = [&](int32_t offset, float(&to)[2]) {
       const uint32_t two = tile.load4(offset + lane_of_warp() % 4 * 4);
-      to[0] = f16_to_f32(static_cast<uint16_t>(two & 0xFFFFU));
-      to[1] = f16_to_f32(static_cast<uint16_t>(two >> 16));
+      to[0] = stored_scale<t>(two & 0xFFFFU);
+      to[1] = stored_scale<t>(two >> 16);
     };
     float d[2];
     float dmin[2];

@@ -27,7 +27,7 @@ Status launch_segment(const PackedRows& x, const LinearEnd& end, const WeightSeg
     return error(Code::kUnsupported, "weights of type %s have no kernel", dtype_name(weight.type));
   } else {
     constexpr quant::Traits kTraits = quant::kTraits[kIndex];
-    if constexpr (kTraits.block == kBlock) {
+    if constexpr (kTraits.block == kBlock && has_tiles(kTraits)) {
       if (weight.type == kTraits.type) {
         const QuantSegment of = {x,
                                  end,

@@ -14,19 +14,28 @@
 
 namespace gen::cuda {
 
-/// Four codes of 4 bits, a byte each, to what they stand for, zero included.
+/// Values [first, first + 4) of a table of sixteen; 0 of none.
+constexpr uint32_t four_values(quant::CodeTable table, int32_t first) noexcept {
+  if (table == quant::CodeTable::kNone) return 0;
+  uint32_t four = 0;
+  for (int32_t i = 0; i < 4; ++i) {
+    four |= uint32_t{quant::table_values(table)[first + i]} << (8 * i);
+  }
+  return four;
+}
+/// Four codes of up to 4 bits, a byte each, to what they stand for, zero included.
 template <quant::Traits t>
 GEN_DEVICE uint32_t looked_up(uint32_t codes) {
   if constexpr (t.table == quant::CodeTable::kNone) return codes;
-  constexpr bool kE2M1 = t.table == quant::CodeTable::kE2M1;
-  constexpr uint32_t kLow0 = kE2M1 ? 0x13121110U : 0x3F2D1801U;
-  constexpr uint32_t kLow1 = kE2M1 ? 0x1C181614U : 0x766A5D4FU;
-  constexpr uint32_t kHigh0 = kE2M1 ? 0x0D0E0F10U : 0xA6998D81U;
-  constexpr uint32_t kHigh1 = kE2M1 ? 0x04080A0CU : 0xF1D9C5B5U;
+  constexpr uint32_t kLow0 = four_values(t.table, 0);
+  constexpr uint32_t kLow1 = four_values(t.table, 4);
+  constexpr uint32_t kHigh0 = four_values(t.table, 8);
+  constexpr uint32_t kHigh1 = four_values(t.table, 12);
   // The low three bits of the four codes as four hexadecimal digits.
   const uint32_t pairs = (codes & 0x07070707U) | ((codes & 0x07070707U) >> 4);
   const uint32_t which = (pairs & 0xFFU) | ((pairs >> 8) & 0xFF00U);
   const uint32_t low = device::permute_bytes(kLow0, kLow1, which);
+  if constexpr (t.bits < 4) return low;
   const uint32_t high = device::permute_bytes(kHigh0, kHigh1, which);
   const uint32_t upper = ((codes >> 3) & 0x01010101U) * 0xFFU;
   return (low & ~upper) | (high & upper);
@@ -34,7 +43,8 @@ GEN_DEVICE uint32_t looked_up(uint32_t codes) {
 
 /// Levels are multiplied with a power of two where that makes their zero 128, the sign of a byte.
 constexpr int32_t level_shift(const quant::Traits& t) noexcept {
-  return t.zero == 0 || t.table != quant::CodeTable::kNone ? 0 : 8 - t.bits;
+  const bool centred = t.zero == 1 << (t.bits - 1) && t.table == quant::CodeTable::kNone;
+  return centred ? 8 - t.bits : 0;
 }
 /// Bits [from, from + kBits) of each byte, at bit kTo.
 template <int32_t kBits, int32_t kTo>
@@ -48,19 +58,21 @@ template <quant::Traits t>
 GEN_DEVICE uint32_t signed_levels(uint32_t values) {
   constexpr int32_t kZero = t.zero << level_shift(t);
   if constexpr (kZero == 0) return values;
-  // No byte overflows: values of types whose zero is below 128 are below 64.
+  // No byte overflows: values of types whose zero is below 128 are below 128.
   if constexpr (kZero < 128) values += static_cast<uint32_t>(128 - kZero) * 0x01010101U;
   return values ^ 0x80808080U;
 }
 
-/// Scale of a block as it is stored.
+/// Scale of a block, or scale of its minima, from what is stored.
 template <quant::Traits t>
 GEN_DEVICE float stored_scale(uint32_t d) {
   // 2^(e - 128); the two smallest, below all normal floats, count as 0.
   if constexpr (t.scale == quant::ScaleKind::kE8M0) {
     return float_from_bits(d < 1 ? 0U : (d - 1) << 23);
   }
-  return f16_to_f32(static_cast<uint16_t>(d));
+  const float stored = f16_to_f32(static_cast<uint16_t>(d));
+  if constexpr (t.halvings != 0) return stored * quant::unit_of(t);
+  return stored;
 }
 
 /// Values at a byte of shared memory.

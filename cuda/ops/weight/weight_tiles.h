@@ -16,12 +16,13 @@
 // bits fill 8, 4 or 2 words: word j has quads j, j + words, … from the lowest bits up. One bit
 // above them: a word, quad g in bit g of its bytes; two bits: two words, as codes of two bits.
 // Outputs beyond the matrix and blocks beyond its columns are zeros. At most 4 % larger than the
-// file, and than that by what rounds the last step up.
+// file, and than that by what rounds the last step up; types with codebooks are larger.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
+#include "cuda/ops/weight/device_type.h"
 #include "quant/traits.h"
 
 namespace gen::cuda {
@@ -86,6 +87,7 @@ constexpr int64_t tiles_of(int64_t rows) noexcept {
 // Vectors begin at multiples of their size wherever a step begins.
 constexpr bool tiles_are_aligned() noexcept {
   for (const quant::Traits& t : quant::kTraits) {
+    if (!has_tiles(t)) continue;
     if (step_bytes(t) % 16 != 0 || code_words(t) % 4 != 0) return false;
   }
   return true;

@@ -3,13 +3,15 @@
 // and minima, four codes at a time; Codec<type>::at(block, i) is element i of a block, with the
 // rounding of quant/decode.h, so that what a kernel computes is what the reference decodes.
 // Neighbouring lanes take neighbouring elements, so a warp reads a block once. Layouts are those of
-// quant/*.h. A new type is a TypeParts here and a row in for_type().
+// quant/*.h. A new type is a TypeParts here and a row in for_type(), or it is one of device_type.h.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "base/status.h"
 #include "cuda/ops/device.cuh"
+#include "cuda/ops/weight/device_type.h"
 #include "quant/traits.h"
 #include "tensor/dtype.h"
 
@@ -28,12 +30,20 @@ GEN_DEVICE float load_f16(Bytes at) { return f16_to_f32(load_u16(at)); }
 GEN_DEVICE int32_t pick16(uint64_t low, uint64_t high, int32_t i) {
   return static_cast<int32_t>(((i < 8 ? low : high) >> (8 * (i & 7))) & 0xFFU);
 }
+/// Values [first, first + 8) of a table of sixteen.
+constexpr uint64_t eight_values(quant::CodeTable table, int32_t first) noexcept {
+  uint64_t eight = 0;
+  for (int32_t i = 0; i < 8; ++i) {
+    eight |= uint64_t{quant::table_values(table)[first + i]} << (8 * i);
+  }
+  return eight;
+}
 template <typename Parts>
 GEN_DEVICE int32_t level_of(int32_t code) {
-  if constexpr (Parts::kTraits.table == quant::CodeTable::kNonLinear) {
-    code = pick16(0x766A5D4F3F2D1801ULL, 0xF1D9C5B5A6998D81ULL, code);
-  } else if constexpr (Parts::kTraits.table == quant::CodeTable::kE2M1) {
-    code = pick16(0x1C18161413121110ULL, 0x04080A0C0D0E0F10ULL, code);
+  if constexpr (Parts::kTraits.table != quant::CodeTable::kNone) {
+    constexpr uint64_t kLow = eight_values(Parts::kTraits.table, 0);
+    constexpr uint64_t kHigh = eight_values(Parts::kTraits.table, 8);
+    code = pick16(kLow, kHigh, code);
   }
   return code - Parts::kTraits.zero;
 }
@@ -69,16 +79,30 @@ GEN_DEVICE int32_t six_bit_minimum(Bytes packed, int32_t s) {
   return s < 4 ? packed[s + 4] & 63 : (packed[s + 4] >> 4) | ((packed[s] >> 6) << 4);
 }
 
-/// Of a quantised type: kBytes of a block, where its d (and dmin) are, quad(block, g); for blocks
-/// of 256 scale(block, run), with minima minimum(block, run).
-template <DType kType>
-struct TypeParts;
-
 template <DType kType>
 struct PartsBase {
   static constexpr quant::Traits kTraits = *quant::find_traits(kType);
   static constexpr int32_t kD = 0;
   static constexpr int32_t kDmin = 2;
+};
+
+/// Of a quantised type: kBytes of a block, where its d (and dmin) are, quad(block, g); for blocks
+/// of 256 scale(block, run), with minima minimum(block, run). This one is of types whose blocks
+/// arrive as quant::BlockParts.
+template <DType kType>
+struct TypeParts : PartsBase<kType> {
+  static_assert(arrives_in_parts(kType) && device_type(kType) == kType);
+  using Parts = quant::BlockParts;
+  static constexpr int32_t kBytes = sizeof(Parts);
+  static constexpr int32_t kD = offsetof(Parts, d);
+  static constexpr int32_t kDmin = offsetof(Parts, dmin);
+  GEN_DEVICE static uint32_t quad(Bytes block, int32_t g) { return load_u32(block + 4 * g); }
+  GEN_DEVICE static int32_t scale(Bytes block, int32_t run) {
+    return static_cast<int8_t>(block[static_cast<int32_t>(offsetof(Parts, scales)) + run]);
+  }
+  GEN_DEVICE static int32_t minimum(Bytes block, int32_t run) {
+    return block[static_cast<int32_t>(offsetof(Parts, minima)) + run];
+  }
 };
 
 template <>
@@ -217,7 +241,7 @@ struct Codec {
       return product;
     } else if constexpr (kElements == 256) {
       const int32_t minimum = Of::minimum(block, i / Of::kTraits.run);
-      return product - load_f16(block + Of::kDmin) * static_cast<float>(minimum);
+      return product - load_f16(block + Of::kDmin) * kUnit * static_cast<float>(minimum);
     } else {
       return product + load_f16(block + Of::kDmin);
     }
@@ -229,9 +253,10 @@ struct Codec {
       const uint32_t e = block[Of::kD];
       return float_from_bits(e < 2 ? 0x00200000U << e : (e - 1) << 23);
     } else {
-      return load_f16(block + Of::kD);
+      return load_f16(block + Of::kD) * kUnit;
     }
   }
+  static constexpr float kUnit = quant::unit_of(Of::kTraits);
 };
 template <>
 struct Codec<DType::kF32> {
@@ -299,6 +324,20 @@ Status for_type(DType type, Use&& use) {
       return use(Codec<DType::kQ6_K>());
     case DType::kIQ4_XS:
       return use(Codec<DType::kIQ4_XS>());
+    case DType::kIQ2_XXS:
+      return use(Codec<DType::kIQ2_XXS>());
+    case DType::kIQ2_XS:
+      return use(Codec<DType::kIQ2_XS>());
+    case DType::kIQ3_XXS:
+      return use(Codec<DType::kIQ3_XXS>());
+    case DType::kIQ3_S:
+      return use(Codec<DType::kIQ3_S>());
+    case DType::kIQ1_S:
+      return use(Codec<DType::kIQ1_S>());
+    case DType::kIQ1_M:
+      return use(Codec<DType::kIQ1_M>());
+    case DType::kTQ1_0:
+      return use(Codec<DType::kTQ1_0>());
     default:
       return error(Code::kUnsupported, "weights of type %s have no kernel", dtype_name(type));
   }

@@ -14,6 +14,7 @@
 #include "base/checked.h"
 #include "model/gguf/byte_reader.h"
 #include "model/gguf/clean_name.h"
+#include "model/gguf/foreign_types.h"
 #include "model/gguf/metadata_parser.h"
 
 namespace gen::gguf {
@@ -26,7 +27,7 @@ constexpr uint32_t kMaxDims = 4;
 constexpr uint32_t kMinAlignment = 8;
 constexpr uint32_t kMaxAlignment = 1U << 20;
 // Far above any number in use; a number above it is damage and not a later format.
-constexpr uint32_t kTypeNumbers = 256;
+constexpr uint32_t kTypeNumbers = 512;
 
 struct Header {
   uint32_t version = 0;
@@ -144,8 +145,8 @@ Status parse_type(ByteReader& reader, uint64_t index, TensorInfo* out, uint64_t*
   out->type = static_cast<DType>(number);
   const DTypeInfo* type = dtype_info(out->type);
   if (type == nullptr) {
-    return error(Code::kUnsupported, "tensor '%s': type %" PRIu32 " is not supported",
-                 out->name.c_str(), number);
+    return error(Code::kUnsupported, "tensor '%s': type %s", out->name.c_str(),
+                 describe_foreign_type(number).c_str());
   }
   if (out->shape[0] % type->block_elements != 0) {
     return error(Code::kFormat,

@@ -10,6 +10,8 @@
 #include "quant/traits.h"
 #ifndef GEN_ON_DEVICE
 #include "cuda/ops/weight/weight.h"
+#include "support/weight_blocks.h"
+#include "cuda/ops/weight/device_type.h"
 #endif
 
 namespace gen::test {
@@ -86,8 +88,7 @@ struct Stack {
     const auto n = static_cast<size_t>(count * rows * cols);
     const DTypeInfo* info = dtype_info(type);
     bytes.resize(n / info->block_elements * info->block_bytes);
-    quant::find_format(type)->encode(random_row(n, seed, 0.4F).data(), bytes.data(),
-                                     static_cast<int64_t>(n));
+    write_weights(type, random_row(n, seed, 0.4F).data(), bytes.data(), static_cast<int64_t>(n));
   }
   [[nodiscard]] WeightSource source() const {
     WeightSource all = {"w", type, rows, cols, bytes, false};
@@ -192,7 +193,7 @@ std::vector<DType> all_types() {
 TEST(CudaExperts, ARowHasTheBitsOfItsMatrixAlone) {
   for (const DType type : all_types()) {
     SCOPED_TRACE(dtype_name(type));
-    const bool floats = quant::find_traits(type) == nullptr;
+    const bool floats = quant::find_traits(cuda::device_type(type)) == nullptr;
     for (const Case& of : {Case{19, 256, true, false}, {9, 512, false, true}}) {
       OpBench cuda(cuda_engine());
       const std::vector<float> want = experts(cuda, type, of, true);
@@ -320,7 +321,7 @@ void expect_rows_alone(DType type, const Case& of, const Load& load) {
   Product product(cuda, type, of, load);
   const std::vector<float> got = product.rows(load.rows());
   EXPECT_TRUE(same_bits(got, product.rows(product.few())));
-  if (quant::find_traits(type) == nullptr) return;
+  if (quant::find_traits(cuda::device_type(type)) == nullptr) return;
   OpBench cpu(cpu_engine());
   EXPECT_TRUE(same_bits(got, Product(cpu, type, of, load).rows(load.rows())));
 }

@@ -11,6 +11,7 @@
 #include "cuda/engine/op_bench.h"
 #include "quant/format.h"
 #include "tensor/half.h"
+#include "support/weight_blocks.h"
 
 namespace gen::test {
 
@@ -25,7 +26,7 @@ struct Matrix {
     const auto n = static_cast<size_t>(rows * cols);
     const auto x = random_row(n, seed, 0.4F);
     bytes.resize(n / info->block_elements * info->block_bytes);
-    format->encode(x.data(), bytes.data(), rows * cols);
+    write_weights(type, x.data(), bytes.data(), rows * cols);
     values.resize(n);
     format->decode(bytes.data(), values.data(), rows * cols);
   }

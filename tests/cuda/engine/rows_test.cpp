@@ -9,6 +9,7 @@
 #include "cuda/engine/op_bench.h"
 #include "tensor/half.h"
 #include "quant/format.h"
+#include "support/weight_blocks.h"
 
 namespace gen::test {
 namespace {
@@ -19,7 +20,7 @@ std::vector<std::byte> encoded(const quant::Format& format, int64_t n, uint32_t 
   const DTypeInfo* info = dtype_info(format.type);
   const auto x = random_row(static_cast<size_t>(n), seed, 0.4F);
   std::vector<std::byte> bytes(static_cast<size_t>(n) / info->block_elements * info->block_bytes);
-  format.encode(x.data(), bytes.data(), n);
+  write_weights(format.type, x.data(), bytes.data(), n);
   return bytes;
 }
 

@@ -83,8 +83,8 @@ class StepWriter {
 /// Writes all of tile `tile` of a quantised source: tile_bytes(traits, source.cols) bytes.
 inline void pack_tile(const Traits& traits, const engine::WeightSource& source, int64_t tile,
                       std::byte* out) noexcept {
-  const quant::Format& format = *quant::find_format(traits.type);
-  const size_t block_bytes = dtype_info(traits.type)->block_bytes;
+  const quant::Format& format = *quant::find_format(source.type);
+  const size_t block_bytes = dtype_info(source.type)->block_bytes;
   const auto blocks = static_cast<size_t>(source.cols / traits.block);
   const auto first = static_cast<size_t>(tile * kTileOutputs);
   const size_t outputs = std::min<size_t>(kTileOutputs, static_cast<size_t>(source.rows) - first);

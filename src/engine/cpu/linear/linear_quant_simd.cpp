@@ -3,8 +3,8 @@
 // of operations is that of linear_scalar.cpp, with as many of the 16 rows of a tile as fit in a
 // register and several rows of x at a time. One source for all types (quant/traits.h).
 //   Work:   weights are widened to 16 bits, even and odd bytes separately, and multiplied in pairs.
-//           x86 uses the 8-bit multiply (maddubs) instead. It cannot saturate with weights of at
-//           most 6 bits; weights of 8 bits are passed as magnitudes.
+//           x86 uses the 8-bit multiply (maddubs) instead. It cannot saturate with values of at
+//           most 7 bits; weights of 8 bits are passed as magnitudes.
 //   Needs:  tiles as in weight_layout.h, rows as in activations.h.
 //   Error:  none beyond the scalar kernels': the bits are the same.
 #include "engine/cpu/linear/linear_quant_simd.h"
@@ -84,7 +84,7 @@ struct WideQuad {
 };
 
 #if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
-/// A quad of weights of at most 6 bits: two products of at most 63 * 127 fit 16 bits.
+/// A quad of weights of values up to 128: two products of at most 128 * 127 fit 16 bits.
 struct SmallQuad {
   static constexpr bool kOffsetRemoved = false;
   Bytes w;
@@ -123,13 +123,29 @@ struct OffsetQuad {
 };
 #else
 using SmallQuad = WideQuad;
-using OffsetQuad = WideQuad;
+
+/// A quad of weights stored with an offset of 128.
+struct OffsetQuad {
+  static constexpr bool kOffsetRemoved = true;
+  hn::Vec<I16> even;
+  hn::Vec<I16> odd;
+  explicit HWY_INLINE OffsetQuad(Bytes w_in) {
+    const auto words = hn::BitCast(I16(), hn::Xor(w_in, hn::Set(U8(), 0x80)));
+    even = hn::ShiftRight<8>(hn::ShiftLeft<8>(words));
+    odd = hn::ShiftRight<8>(words);
+  }
+  HWY_INLINE void add_to(Sum& sum, Ints x) const {
+    const auto words = hn::BitCast(I16(), x);
+    const auto x_even = hn::ShiftRight<8>(hn::ShiftLeft<8>(words));
+    const auto x_odd = hn::ShiftRight<8>(words);
+    sum.a = hn::ReorderWidenMulAccumulate(I32(), even, x_even, sum.a, sum.b);
+    sum.a = hn::ReorderWidenMulAccumulate(I32(), odd, x_odd, sum.a, sum.b);
+  }
+};
 #endif
 
-/// Values up to 63 are small; the others have a zero of 128.
 template <Traits t>
-using QuadOf = std::conditional_t<(t.bits == 8 || t.table == quant::CodeTable::kNonLinear),
-                                  OffsetQuad, SmallQuad>;
+using QuadOf = std::conditional_t<t.zero == 128, OffsetQuad, SmallQuad>;
 
 /// Each byte shifted left, or right where kBits is negative; bits of a neighbour may come in.
 template <int kBits>
@@ -145,22 +161,22 @@ HWY_INLINE Bytes shift_bytes(Bytes w) {
 /// Values of quad kQuad of 32 columns; `codes` points at this group of lanes' bytes of vector 0.
 template <Traits t, int kQuad>
 HWY_INLINE Bytes values_of(const uint8_t* codes) {
+  if constexpr (t.table == quant::CodeTable::kSign) {  // twice the bit
+    return hn::And(shift_bytes<1 - kQuad>(hn::LoadU(U8(), codes)), hn::Set(U8(), 2));
+  }
   constexpr int kBase = base_bits(t.bits);
   constexpr int kUpper = upper_bits(t.bits);
-  constexpr int kVectors = kBase == 8 ? 8 : kBase == 4 ? 4 : 2;
-  Bytes code = hn::LoadU(U8(), codes + kQuad % kVectors * kQuadBytes);
+  Bytes code = hn::LoadU(U8(), codes + kQuad % kBase * kQuadBytes);
   if constexpr (kBase < 8) {
-    code = hn::And(shift_bytes<-(kQuad / kVectors * kBase)>(code), hn::Set(U8(), (1 << kBase) - 1));
+    code = hn::And(shift_bytes<-(kQuad / kBase * kBase)>(code), hn::Set(U8(), (1 << kBase) - 1));
   }
   if constexpr (kUpper > 0) {
-    const Bytes above = hn::LoadU(U8(), codes + (kVectors + kQuad % kUpper) * kQuadBytes);
+    const Bytes above = hn::LoadU(U8(), codes + (kBase + kQuad % kUpper) * kQuadBytes);
     const Bytes moved = shift_bytes<kBase - kQuad / kUpper * kUpper>(above);
     code = hn::Or(code, hn::And(moved, hn::Set(U8(), ((1 << kUpper) - 1) << kBase)));
   }
-  if constexpr (t.table == quant::CodeTable::kNonLinear) {
-    code = hn::TableLookupBytes(hn::LoadDup128(U8(), quant::kNonLinearValues), code);
-  } else if constexpr (t.table == quant::CodeTable::kE2M1) {
-    code = hn::TableLookupBytes(hn::LoadDup128(U8(), quant::kE2M1Values), code);
+  if constexpr (t.table != quant::CodeTable::kNone) {
+    code = hn::TableLookupBytes(hn::LoadDup128(U8(), quant::table_values(t.table)), code);
   }
   return code;
 }
@@ -177,6 +193,18 @@ HWY_INLINE void add_quads(Sum* sums, const uint8_t* codes, const Block* const* x
       ready.add_to(sums[row], splat_quad(x[row][block].q + first + kQuad * 4));
     }
     add_quads<t, kRows, kQuad + 1, kEnd>(sums, codes, x, block, first);
+  }
+}
+
+/// Prefetches codes that follow those of 32 columns, for a kernel of one row of x. With codes of
+/// one or two bits it waits for memory, and takes two thirds of the time with this; others gain
+/// nothing.
+template <Traits t, size_t kRows>
+HWY_INLINE void fetch_ahead(const uint8_t* codes) {
+  constexpr int kAhead = 2048;
+  if constexpr (kRows == 1 && t.bits <= 2) {
+    GEN_UNROLL
+    for (int line = 0; line < t.bits; ++line) __builtin_prefetch(codes + kAhead + line * 64);
   }
 }
 
@@ -215,11 +243,37 @@ struct BlocksOf32 {
     }
   }
 
+  /// acc += d * sum for the runs of block `b` from kRun on.
+  template <size_t kRows, int kRun>
+  static HWY_INLINE void add_runs(const std::byte* tile, const uint8_t* codes, int64_t lane,
+                                  const Block* const* x, int64_t b, Floats* acc) {
+    if constexpr (kRun < runs_of(t)) {
+      static_assert(t.run == 32 || QuadOf<t>::kOffsetRemoved, "x has sums of 32 only");
+      Sum sums[kRows];
+      GEN_UNROLL
+      for (size_t i = 0; i < kRows; ++i) sums[i].clear();
+      add_quads<t, kRows, kRun * t.run / 4, (kRun + 1) * t.run / 4>(sums, codes, x, b, 0);
+      const Floats d = scales(tile, (b * runs_of(t) + kRun) * kTileRows + lane);
+      GEN_UNROLL
+      for (size_t i = 0; i < kRows; ++i) {
+        const Block& block = x[i][b];
+        Ints total = sums[i].value();
+        if constexpr (t.zero != 0 && !QuadOf<t>::kOffsetRemoved) {
+          total = hn::Add(total, hn::Set(I32(), block.minus_128_sum / (128 / t.zero)));
+        }
+        const Floats scale = hn::Mul(d, hn::Set(F32(), block.scale));
+        acc[i] = hn::MulAdd(scale, hn::ConvertTo(F32(), total), acc[i]);
+      }
+      add_runs<kRows, kRun + 1>(tile, codes, lane, x, b, acc);
+    }
+  }
+
   template <size_t kRows>
   static HWY_INLINE void run(const TileJob& job, const std::byte* tile, int64_t lane_group,
                              int64_t row, int64_t column) {
     const int64_t lane = lane_group * kLanesHere;
-    const auto* dmin = reinterpret_cast<const uint16_t*>(tile + dmin_offset(t, job.cols));
+    [[maybe_unused]] const auto* dmin =
+        reinterpret_cast<const uint16_t*>(tile + dmin_offset(t, job.cols));
     const auto* codes = reinterpret_cast<const uint8_t*>(tile + blocks_offset(t, job.cols)) +
                         lane_group * kLaneGroupBytes;
     const Block* x[kRows];
@@ -228,25 +282,15 @@ struct BlocksOf32 {
     GEN_UNROLL
     for (size_t i = 0; i < kRows; ++i) acc[i] = hn::Zero(F32());
     for (int64_t b = 0; b < job.cols / 32; ++b, codes += block_bytes(t)) {
-      Sum sums[kRows];
-      GEN_UNROLL
-      for (size_t i = 0; i < kRows; ++i) sums[i].clear();
-      add_quads<t, kRows, 0, 8>(sums, codes, x, b, 0);
-      const Floats d = scales(tile, b * kTileRows + lane);
-      Floats m = hn::Zero(F32());
-      if constexpr (t.minima) m = load_halves(dmin + b * kTileRows + lane);
-      GEN_UNROLL
-      for (size_t i = 0; i < kRows; ++i) {
-        const Block& block = x[i][b];
-        const Floats x_scale = hn::Set(F32(), block.scale);
-        Ints total = sums[i].value();
-        if constexpr (t.zero != 0 && !QuadOf<t>::kOffsetRemoved) {
-          total = hn::Add(total, hn::Set(I32(), block.minus_128_sum / (128 / t.zero)));
-        }
-        acc[i] = hn::MulAdd(hn::Mul(d, x_scale), hn::ConvertTo(F32(), total), acc[i]);
-        if constexpr (t.minima) {
+      fetch_ahead<t, kRows>(codes);
+      add_runs<kRows, 0>(tile, codes, lane, x, b, acc);
+      if constexpr (t.minima) {
+        const Floats m = load_halves(dmin + b * kTileRows + lane);
+        GEN_UNROLL
+        for (size_t i = 0; i < kRows; ++i) {
+          const Block& block = x[i][b];
           const float sum = static_cast<float>(block.minus_128_sum) * -0x1p-7F;
-          acc[i] = hn::MulAdd(hn::Mul(m, x_scale), hn::Set(F32(), sum), acc[i]);
+          acc[i] = hn::MulAdd(hn::Mul(m, hn::Set(F32(), block.scale)), hn::Set(F32(), sum), acc[i]);
         }
       }
     }
@@ -257,6 +301,11 @@ struct BlocksOf32 {
 template <Traits t>
 struct BlocksOf256 {
   using Block = ActQ8KBlock;
+
+  static HWY_INLINE Floats in_units(Floats d) {
+    if constexpr (t.halvings != 0) return hn::Mul(d, hn::Set(F32(), quant::unit_of(t)));
+    return d;
+  }
 
   /// Scales of run `run` of this group of lanes, `lane` on.
   static HWY_INLINE Floats scales(const uint8_t* block, int64_t run, int64_t lane) {
@@ -348,15 +397,16 @@ struct BlocksOf256 {
       GEN_UNROLL
       for (size_t i = 0; i < kRows; ++i) scaled[i] = hn::Zero(F32());
       for (int64_t cols32 = 0; cols32 < 8; ++cols32, codes += sub_block_bytes(t)) {
+        fetch_ahead<t, kRows>(codes);
         add_run<kRows, 0>(block, codes, cols32, lane, x, b, scaled);
       }
-      const Floats scale = load_halves(d + b * kTileRows);
+      const Floats scale = in_units(load_halves(d + b * kTileRows));
       GEN_UNROLL
       for (size_t i = 0; i < kRows; ++i) {
         acc[i] = hn::MulAdd(hn::Mul(scale, hn::Set(F32(), x[i][b].scale)), scaled[i], acc[i]);
       }
       if constexpr (t.minima) {
-        subtract_minima<kRows>(block, load_halves(dmin + b * kTileRows), lane, x, b, acc);
+        subtract_minima<kRows>(block, in_units(load_halves(dmin + b * kTileRows)), lane, x, b, acc);
       }
     }
     store_rows<kRows>(job, row, column, acc);

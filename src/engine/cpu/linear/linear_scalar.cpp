@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <numeric>
 
 #include "engine/cpu/pack/activations.h"
 #include "engine/cpu/weight/weight_layout.h"
@@ -22,15 +23,12 @@ template <Traits t>
 int value_at(const uint8_t* codes, int quad, int at) noexcept {
   constexpr int kBase = base_bits(t.bits);
   constexpr int kUpper = upper_bits(t.bits);
-  constexpr int kVectors = kBase == 8 ? 8 : kBase == 4 ? 4 : 2;
-  int code =
-      (codes[quad % kVectors * kQuadBytes + at] >> (quad / kVectors * kBase)) & ((1 << kBase) - 1);
+  int code = (codes[quad % kBase * kQuadBytes + at] >> (quad / kBase * kBase)) & ((1 << kBase) - 1);
   if constexpr (kUpper > 0) {
-    const int upper = codes[(kVectors + quad % kUpper) * kQuadBytes + at];
+    const int upper = codes[(kBase + quad % kUpper) * kQuadBytes + at];
     code |= ((upper >> (quad / kUpper * kUpper)) & ((1 << kUpper) - 1)) << kBase;
   }
-  if constexpr (t.table == quant::CodeTable::kNonLinear) return quant::kNonLinearValues[code];
-  if constexpr (t.table == quant::CodeTable::kE2M1) return quant::kE2M1Values[code];
+  if constexpr (t.table != quant::CodeTable::kNone) return quant::table_values(t.table)[code];
   return code;
 }
 
@@ -51,7 +49,7 @@ float block_scale(const std::byte* tile, int64_t at) noexcept {
     const uint32_t e = std::to_integer<uint32_t>(tile[at]);
     return std::bit_cast<float>((std::max(e, 1u) - 1) << 23);
   } else {
-    return f16_to_f32(reinterpret_cast<const uint16_t*>(tile)[at]);
+    return f16_to_f32(reinterpret_cast<const uint16_t*>(tile)[at]) * quant::unit_of(t);
   }
 }
 
@@ -63,10 +61,13 @@ float sum_blocks_of_32(const std::byte* tile, int64_t cols, const std::byte* x_r
   const auto* x = reinterpret_cast<const ActQ8Block*>(x_row);
   float acc = 0.0F;
   for (int64_t b = 0; b < cols / 32; ++b, codes += block_bytes(t)) {
-    const int32_t offset = t.zero == 0 ? 0 : x[b].minus_128_sum / (128 / std::max(t.zero, 1));
-    const int32_t sum = dot<t>(codes, 0, 8, r, x[b].q) + offset;
-    const float scale = block_scale<t>(tile, b * kTileRows + r) * x[b].scale;
-    acc = std::fma(scale, static_cast<float>(sum), acc);
+    for (int run = 0; run < runs_of(t); ++run) {
+      const int8_t* q = x[b].q + run * t.run;
+      const int32_t of_x = std::accumulate(q, q + t.run, int32_t{0});
+      const int32_t sum = dot<t>(codes, run * t.run / 4, t.run / 4, r, x[b].q) - t.zero * of_x;
+      const float scale = block_scale<t>(tile, (b * runs_of(t) + run) * kTileRows + r) * x[b].scale;
+      acc = std::fma(scale, static_cast<float>(sum), acc);
+    }
     if constexpr (t.minima) {
       const float m = f16_to_f32(dmin[b * kTileRows + r]) * x[b].scale;
       acc = std::fma(m, static_cast<float>(x[b].minus_128_sum) * -0x1p-7F, acc);
@@ -104,10 +105,11 @@ float sum_blocks_of_256(const std::byte* tile, int64_t cols, const std::byte* x_
         minima += minimum * (t.run == 16 ? x->sum16[run] : x->sum32[run]);
       }
     }
-    acc = std::fma(f16_to_f32(d[b * kTileRows + r]) * x->scale, scaled, acc);
+    constexpr float kUnit = quant::unit_of(t);
+    acc = std::fma(f16_to_f32(d[b * kTileRows + r]) * kUnit * x->scale, scaled, acc);
     if constexpr (t.minima) {
-      acc = std::fma(-(f16_to_f32(dmin[b * kTileRows + r]) * x->scale), static_cast<float>(minima),
-                     acc);
+      acc = std::fma(-(f16_to_f32(dmin[b * kTileRows + r]) * kUnit * x->scale),
+                     static_cast<float>(minima), acc);
     }
   }
   return acc;

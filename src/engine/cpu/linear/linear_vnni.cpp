@@ -32,14 +32,15 @@ struct Kind {
   bool minima;
 };
 constexpr Kind kind_of(const Traits& t) {
-  return {t.block, t.run, t.minima ? 0 : t.run == 16 ? 32 : 128, t.minima};
+  const int zero = t.block == 32 || t.run == 32 ? 128 : t.zero > 32 ? 64 : 32;
+  return {t.block, t.run, t.minima ? 0 : zero, t.minima};
 }
 
 // A decoded chunk of one tile.
 struct Chunk {
   const uint8_t* w;       // quads, one after another
   const float* scales;    // [runs][16]
-  const float* d;         // [blocks][16]; for blocks of 32 these are the scales
+  const float* d;         // [blocks][16]; for blocks of 32 these are the scales, [runs][16]
   const float* dmin;      // [blocks][16], with minima
   const int16_t* minima;  // [blocks][runs / 2][16][2], blocks of 256 with minima
   // The next weights, to be prefetched while these are multiplied (0 for none), and their size per
@@ -52,7 +53,7 @@ struct Chunk {
 struct ChunkScratch {
   alignas(64) uint8_t w[kChunkBytes];
   float scales[kChunkCols / 16 * kTileRows];
-  float d[kChunkCols / 32 * kTileRows];
+  float d[kChunkCols / 16 * kTileRows];
   float dmin[kChunkCols / 32 * kTileRows];
   int16_t minima[kChunkCols / 256 * 8 * kTileRows * 2];
 };
@@ -75,10 +76,13 @@ void decode_chunk(const std::byte* tile, int64_t tile_cols, int64_t first, int64
   const __m512i move = _mm512_set1_epi8(static_cast<char>(kind_of(t).zero - t.zero));
   uint8_t* out = scratch.w;
   for (int64_t b = 0; b < cols / t.block; ++b, block += block_bytes(t)) {
-    _mm512_store_ps(scratch.d + b * kTileRows, load_d<t>(tile, first_block + b));
+    for (int i = 0; i < scales_of(t); ++i) {
+      _mm512_store_ps(scratch.d + (b * scales_of(t) + i) * kTileRows,
+                      load_d<t>(tile, (first_block + b) * scales_of(t) + i));
+    }
     if constexpr (t.minima) {
       _mm512_store_ps(scratch.dmin + b * kTileRows,
-                      load_halves(dmin + (first_block + b) * kTileRows));
+                      load_units<t>(dmin + (first_block + b) * kTileRows));
     }
     if constexpr (t.block == 256) {
       for (int run = 0; run < runs_of(t); ++run) {
@@ -122,36 +126,47 @@ GEN_VNNI_INLINE void fetch_next(const Chunk* chunks, int64_t step) {
   }
 }
 
+// The initial sums of the run that begins at `first` of a block of 32.
+template <Kind kind>
+GEN_VNNI_INLINE __m512i start_of(const ActQ8Block& x, int first) {
+  if constexpr (kind.minima) return _mm512_setzero_si512();
+  if constexpr (kind.run == 16) return minus_128_sum_of_16(x.q + first);
+  return _mm512_set1_epi32(x.minus_128_sum);
+}
+
 // Adds a chunk of kTiles tiles times kTokens rows to acc. Blocks of 32.
 template <Kind kind, size_t kTiles, size_t kTokens>
 GEN_VNNI_INLINE void add_chunk(const Chunk* chunks, const ActQ8Block* x, size_t x_stride,
                                int64_t cols, __m512 (&acc)[kTiles][kTokens]) {
-  for (int64_t b = 0; b < cols / 32; ++b) {
-    fetch_next<kTiles>(chunks, b);
+  constexpr int kQuads = kind.run / 4;
+  for (int64_t run = 0; run < cols / kind.run; ++run) {
+    const int64_t b = run / (32 / kind.run);
+    const auto first = static_cast<int>(run % (32 / kind.run)) * kind.run;
+    fetch_next<kTiles>(chunks, run);
     __m512i sums[kTiles][kTokens];
     GEN_VNNI_UNROLL
     for (size_t t = 0; t < kTokens; ++t) {
-      const __m512i start = kind.minima
-                                ? _mm512_setzero_si512()
-                                : _mm512_set1_epi32(row_at(x, x_stride, t)[b].minus_128_sum);
+      const __m512i start = start_of<kind>(row_at(x, x_stride, t)[b], first);
       GEN_VNNI_UNROLL
       for (size_t i = 0; i < kTiles; ++i) sums[i][t] = start;
     }
     GEN_VNNI_UNROLL
-    for (int quad = 0; quad < 8; ++quad) {
+    for (int quad = 0; quad < kQuads; ++quad) {
       __m512i w[kTiles];
       GEN_VNNI_UNROLL
-      for (size_t i = 0; i < kTiles; ++i) w[i] = load64(chunks[i].w + b * 512 + quad * 64);
+      for (size_t i = 0; i < kTiles; ++i) {
+        w[i] = load64(chunks[i].w + (run * kQuads + quad) * 64);
+      }
       GEN_VNNI_UNROLL
       for (size_t t = 0; t < kTokens; ++t) {
-        const __m512i q = splat4(row_at(x, x_stride, t)[b].q + quad * 4);
+        const __m512i q = splat4(row_at(x, x_stride, t)[b].q + first + quad * 4);
         GEN_VNNI_UNROLL
         for (size_t i = 0; i < kTiles; ++i) sums[i][t] = _mm512_dpbusd_epi32(sums[i][t], w[i], q);
       }
     }
     GEN_VNNI_UNROLL
     for (size_t i = 0; i < kTiles; ++i) {
-      const __m512 scale = _mm512_load_ps(chunks[i].d + b * kTileRows);
+      const __m512 scale = _mm512_load_ps(chunks[i].d + run * kTileRows);
       GEN_VNNI_UNROLL
       for (size_t t = 0; t < kTokens; ++t) {
         const ActQ8Block& row = row_at(x, x_stride, t)[b];
@@ -172,6 +187,7 @@ GEN_VNNI_INLINE void add_chunk(const Chunk* chunks, const ActQ8Block* x, size_t 
 template <Kind kind>
 GEN_VNNI_INLINE __m512i start_of(const ActQ8KBlock& x, int run) {
   if constexpr (kind.zero == 32) return _mm512_set1_epi32(x.minus_32_sum[run]);
+  if constexpr (kind.zero == 64) return _mm512_set1_epi32(2 * x.minus_32_sum[run]);
   if constexpr (kind.zero == 128) return _mm512_set1_epi32(-128 * x.sum32[run]);
   return _mm512_setzero_si512();
 }

@@ -52,14 +52,31 @@ GEN_VNNI_INLINE void fetch_share(Ahead ahead, const uint8_t* codes, int quad) {
   }
 }
 
-// The initial sums of a block.
+// The initial sums of run `run` of a block of 32.
 template <Traits t>
-GEN_VNNI_INLINE __m512i start_of(const ActQ8Block& x) {
+GEN_VNNI_INLINE __m512i start_of(const ActQ8Block& x, int run) {
   if constexpr (t.zero == 0) {
     return _mm512_setzero_si512();
+  } else if constexpr (t.run == 16) {
+    static_assert(t.zero == 128);
+    return minus_128_sum_of_16(x.q + 16 * run);
   } else {
     return _mm512_set1_epi32(x.minus_128_sum >> (7 - std::countr_zero(unsigned{t.zero})));
   }
+}
+
+// acc plus the sum of run kRun of a block of 32.
+template <Traits t, int kRun>
+GEN_VNNI_INLINE __m512 add_run(const __m512i (&w)[8], const uint8_t* codes, __m512 d,
+                               const ActQ8Block& x, Ahead ahead, __m512 acc) {
+  constexpr int kQuads = t.run / 4;
+  __m512i sum = start_of<t>(x, kRun);
+  GEN_VNNI_UNROLL
+  for (int quad = kRun * kQuads; quad < (kRun + 1) * kQuads; ++quad) {
+    fetch_share<t>(ahead, codes, quad);
+    sum = _mm512_dpbusd_epi32(sum, w[quad], splat4(x.q + quad * 4));
+  }
+  return _mm512_fmadd_ps(_mm512_mul_ps(d, _mm512_set1_ps(x.scale)), _mm512_cvtepi32_ps(sum), acc);
 }
 
 template <Traits t>
@@ -67,18 +84,15 @@ GEN_VNNI_INLINE __m512 add_block(const std::byte* tile, int64_t cols, int64_t b,
                                  const ActQ8Block& x, Ahead ahead, __m512 acc) {
   const uint8_t* codes = reinterpret_cast<const uint8_t*>(tile + blocks_offset(t, cols)) +
                          static_cast<size_t>(b) * sub_block_bytes(t);
-  __m512i sum = start_of<t>(x);
   __m512i w[8];
   decode_sub_block<t>(codes, w);
-  GEN_VNNI_UNROLL
-  for (int quad = 0; quad < 8; ++quad) {
-    fetch_share<t>(ahead, codes, quad);
-    sum = _mm512_dpbusd_epi32(sum, w[quad], splat4(x.q + quad * 4));
+  acc = add_run<t, 0>(w, codes, load_d<t>(tile, b * runs_of(t)), x, ahead, acc);
+  if constexpr (t.run == 16) {
+    acc = add_run<t, 1>(w, codes, load_d<t>(tile, b * runs_of(t) + 1), x, ahead, acc);
   }
-  const __m512 x_scale = _mm512_set1_ps(x.scale);
-  acc = _mm512_fmadd_ps(_mm512_mul_ps(load_d<t>(tile, b), x_scale), _mm512_cvtepi32_ps(sum), acc);
   if constexpr (t.minima) {
     const auto* dmin = reinterpret_cast<const uint16_t*>(tile + dmin_offset(t, cols));
+    const __m512 x_scale = _mm512_set1_ps(x.scale);
     const __m512 x_sum = _mm512_set1_ps(static_cast<float>(x.minus_128_sum) * -0x1p-7F);
     acc = _mm512_fmadd_ps(_mm512_mul_ps(load_halves(dmin + b * kTileRows), x_scale), x_sum, acc);
   }
@@ -107,7 +121,9 @@ GEN_VNNI_INLINE __m512i start_of(const ActQ8KBlock& x, int run) {
   if constexpr (t.zero == 0) {
     return _mm512_setzero_si512();
   } else if constexpr (t.run == 16) {
-    return _mm512_set1_epi32(x.minus_32_sum[run] >> (5 - std::countr_zero(unsigned{t.zero})));
+    constexpr int kShift = 5 - std::countr_zero(unsigned{t.zero});
+    const int32_t sum = x.minus_32_sum[run];
+    return _mm512_set1_epi32(kShift >= 0 ? sum >> (kShift & 31) : sum * (1 << (-kShift & 31)));
   } else {
     return _mm512_set1_epi32(-t.zero * x.sum32[run]);
   }
@@ -150,7 +166,7 @@ GEN_VNNI_INLINE __m512 add_scaled(const std::byte* tile, const uint8_t* block, i
     for (int pair = 0; pair < runs_of(t) / 2; ++pair) {
       minima = _mm512_dpwssd_epi32(minima, load_minima<t>(block, pair), splat4(sums + 2 * pair));
     }
-    acc = _mm512_fnmadd_ps(_mm512_mul_ps(load_halves(dmin + b * kTileRows), x_scale),
+    acc = _mm512_fnmadd_ps(_mm512_mul_ps(load_units<t>(dmin + b * kTileRows), x_scale),
                            _mm512_cvtepi32_ps(minima), acc);
   }
   return acc;

@@ -23,7 +23,15 @@ GEN_VNNI_INLINE __m512i splat4(const void* p) {
   return _mm512_set1_epi32(quad);
 }
 
-// The scales of block `b`.
+// Stored scales, or scales of minima, times what they count.
+template <Traits t>
+GEN_VNNI_INLINE __m512 load_units(const uint16_t* p) {
+  const __m512 d = load_halves(p);
+  if constexpr (t.halvings == 0) return d;
+  return _mm512_mul_ps(d, _mm512_set1_ps(quant::unit_of(t)));
+}
+
+// The scales of block `b` (with runs of 16 in blocks of 32, of run `b`).
 template <Traits t>
 GEN_VNNI_INLINE __m512 load_d(const std::byte* tile, int64_t b) {
   if constexpr (t.scale == quant::ScaleKind::kE8M0) {
@@ -33,7 +41,7 @@ GEN_VNNI_INLINE __m512 load_d(const std::byte* tile, int64_t b) {
     return _mm512_castsi512_ps(
         _mm512_slli_epi32(_mm512_sub_epi32(_mm512_max_epi32(e, one), one), 23));
   } else {
-    return load_halves(reinterpret_cast<const uint16_t*>(tile) + b * kTileRows);
+    return load_units<t>(reinterpret_cast<const uint16_t*>(tile) + b * kTileRows);
   }
 }
 
@@ -82,25 +90,34 @@ GEN_VNNI_INLINE void decode_sub_block(const uint8_t* codes, __m512i (&out)[8]) {
   if constexpr (kQuad < 8) {
     constexpr int kBase = base_bits(t.bits);
     constexpr int kUpper = upper_bits(t.bits);
-    constexpr int kVectors = kBase == 8 ? 8 : kBase == 4 ? 4 : 2;
-    __m512i code = load64(codes + kQuad % kVectors * kQuadBytes);
+    __m512i code = load64(codes + kQuad % kBase * kQuadBytes);
     if constexpr (kBase < 8) {
-      code = _mm512_and_si512(shift_bytes<-(kQuad / kVectors * kBase)>(code),
+      code = _mm512_and_si512(shift_bytes<-(kQuad / kBase * kBase)>(code),
                               _mm512_set1_epi8((1 << kBase) - 1));
     }
     if constexpr (kUpper > 0) {
-      const __m512i above = load64(codes + (kVectors + kQuad % kUpper) * kQuadBytes);
+      const __m512i above = load64(codes + (kBase + kQuad % kUpper) * kQuadBytes);
       const __m512i moved = shift_bytes<kBase - kQuad / kUpper * kUpper>(above);
       const __m512i mask = _mm512_set1_epi8(((1 << kUpper) - 1) << kBase);
       code = _mm512_or_si512(code, _mm512_and_si512(moved, mask));
     }
-    if constexpr (t.table != quant::CodeTable::kNone) {
-      constexpr const uint8_t* kValues =
-          t.table == quant::CodeTable::kNonLinear ? quant::kNonLinearValues : quant::kE2M1Values;
+    if constexpr (t.table == quant::CodeTable::kSign) {
+      code = _mm512_add_epi8(code, code);
+    } else if constexpr (t.table != quant::CodeTable::kNone) {
+      constexpr const uint8_t* kValues = quant::table_values(t.table);
       const auto* values = reinterpret_cast<const __m128i*>(kValues);
       code = _mm512_shuffle_epi8(_mm512_broadcast_i32x4(_mm_loadu_si128(values)), code);
     }
     out[kQuad] = code;
     decode_sub_block<t, kQuad + 1>(codes, out);
   }
+}
+
+// -128 times the sum of 16 activations, in every lane.
+GEN_VNNI_INLINE __m512i minus_128_sum_of_16(const int8_t* q) {
+  const __m128i four = _mm_dpbusd_epi32(_mm_setzero_si128(), _mm_set1_epi8(static_cast<char>(128)),
+                                        _mm_loadu_si128(reinterpret_cast<const __m128i*>(q)));
+  const __m128i two = _mm_add_epi32(four, _mm_shuffle_epi32(four, 0x4E));
+  const __m128i sum = _mm_add_epi32(two, _mm_shuffle_epi32(two, 0xB1));
+  return _mm512_sub_epi32(_mm512_setzero_si512(), _mm512_broadcastd_epi32(sum));
 }

@@ -45,7 +45,7 @@ void pack_bits(const uint8_t* codes, int shift, uint8_t* out) noexcept {
   std::memcpy(out, &sum, sizeof(sum));
 }
 
-// Packs 32 codes of one row, of 2 to 6 bits, into as many words; codes of 8 bits are copied.
+// Packs 32 codes of one row, of 1 to 6 bits, into as many words; codes of 8 bits are copied.
 template <int kBits>
 void pack_sub_block(const uint8_t* codes, uint8_t* out) noexcept {
   constexpr int kBase = base_bits(kBits);
@@ -62,6 +62,8 @@ void pack_sub_blocks(const uint8_t* codes, int n, uint8_t* out) noexcept {
 
 void pack_codes(int bits, const uint8_t* codes, int n_sub_blocks, uint8_t* out) noexcept {
   switch (bits) {
+    case 1:
+      return pack_sub_blocks<1>(codes, n_sub_blocks, out);
     case 2:
       return pack_sub_blocks<2>(codes, n_sub_blocks, out);
     case 3:
@@ -114,7 +116,7 @@ struct Runs {
 // In the file's blocks of 32, codes of 4 and 8 bits have the same packing as in tiles. They follow
 // the scale and the minimum. Only codes of 8 bits are signed.
 constexpr bool lies_as_in_tiles(const quant::Traits& t) noexcept {
-  return t.block == 32 && (t.bits == 4 || t.bits == 8);
+  return t.block == 32 && t.stored == 0 && (t.bits == 4 || t.bits == 8);
 }
 
 // The rows of a tile, from the current columns on.
@@ -171,6 +173,29 @@ void unpack_block(const quant::Traits& t, const quant::Format& format, const Sou
   if (t.block == 256) runs.pack(t, to.block);
 }
 
+// A block of the file that is several blocks of 32.
+void unpack_blocks(const quant::Traits& t, const quant::Format& format, const SourceRows& rows,
+                   const BlockTargets& to) noexcept {
+  constexpr size_t kMaxWords = size_t{128} / 32 * 4;
+  uint8_t words[kRows][kMaxWords * sizeof(uint32_t)];
+  quant::BlockParts parts = {};
+  const int n_blocks = t.stored / 32;
+  const int n_runs = t.stored / t.run;
+  const auto block_words = static_cast<size_t>(t.bits);
+  const std::byte* from = rows.at;
+  for (size_t r = 0; r < rows.n; ++r, from += rows.stride) {
+    format.unpack(from, parts);
+    for (int run = 0; run < n_runs; ++run) {
+      std::memcpy(to.d + (static_cast<size_t>(run) * kRows + r) * 2, &parts.run_d[run], 2);
+    }
+    pack_codes(t.bits, parts.codes, n_blocks, words[r]);
+  }
+  for (size_t b = 0; b < static_cast<size_t>(n_blocks); ++b) {
+    transpose_words(reinterpret_cast<const std::byte*>(words) + b * block_words * sizeof(uint32_t),
+                    sizeof(words[0]), rows.n, block_words, 0, to.block + b * block_bytes(t));
+  }
+}
+
 // Prefetches the rows of the next tile, which follow those of this one: sixteen rows read side by
 // side are more streams than hardware prefetchers track.
 class NextTile {
@@ -223,17 +248,21 @@ void pack_blocks(const quant::Traits& t, const quant::Format& format, SourceRows
                  NextTile next, std::byte* out) noexcept {
   const size_t file_block = dtype_info(t.type)->block_bytes;
   BlockTargets to = {out, out + dmin_offset(t, cols), out + blocks_offset(t, cols)};
-  for (int64_t b = 0; b < cols / t.block; ++b) {
+  const int stored = quant::stored_block(t);
+  const auto n_blocks = static_cast<size_t>(stored / t.block);
+  for (int64_t b = 0; b < cols / stored; ++b) {
     next.ask_for(file_block * kRows);
     if (lies_as_in_tiles(t)) {
       copy_block(t, file_block, rows, to);
+    } else if (t.stored != 0) {
+      unpack_blocks(t, format, rows, to);
     } else {
       unpack_block(t, format, rows, to);
     }
     rows.at += file_block;
-    to.d += scale_bytes(t);
-    to.dmin += scale_bytes(t);
-    to.block += block_bytes(t);
+    to.d += n_blocks * scale_bytes(t);
+    to.dmin += n_blocks * scale_bytes(t);
+    to.block += n_blocks * block_bytes(t);
   }
 }
 
