@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "model/gguf/clean_name.h"
+#include "tokenizer/pretokenizer_data.h"
 
 namespace gen::gguf {
 namespace {
@@ -119,11 +120,11 @@ Status read_ids(const Metadata& metadata, VocabSpec* spec) {
   return {};
 }
 
-/// Byte-level BPE vocabularies whose models begin with BOS although their older files do not say
+/// Whether the models of a byte-level BPE vocabulary begin with BOS where their files do not say
 /// so.
 bool begins_with_bos(const std::string& pre) {
-  constexpr std::array<std::string_view, 4> kNames = {"llama3", "llama-v3", "llama-bpe", "falcon3"};
-  return std::find(kNames.begin(), kNames.end(), pre) != kNames.end();
+  const tokenizer::PretokenizerRules* rules = tokenizer::find_pretokenizer_rules(pre);
+  return rules != nullptr && (rules->flags & tokenizer::kBeginsWithBos) != 0;
 }
 
 bool is_phi3(std::string name) {
