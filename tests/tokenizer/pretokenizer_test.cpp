@@ -123,7 +123,8 @@ TEST(Pretokenizer, UnknownFamily) {
   const auto made = Pretokenizer::create("nothing");
   ASSERT_FALSE(made.ok());
   EXPECT_EQ(made.status().code(), Code::kUnsupported);
-  EXPECT_STREQ(made.status().message(), "pre-tokenizer 'nothing' is not known");
+  EXPECT_STREQ(made.status().message(),
+               "pre-tokenizer 'nothing' is not known; the option pre_tokenizer names another");
 }
 
 constexpr const char* kFamilies[] = {
