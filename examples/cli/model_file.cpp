@@ -96,6 +96,7 @@ std::string by_options(const std::string& message) {
       {"window_rewind", "--window-rewind"},
       {"window_copies", "--window-copies"},
       {"state_snapshot_every", "--state-snapshot-every"},
+      {"pre_tokenizer", "--pre-tokenizer"},
       {"state_snapshot_budget", "--state-snapshot-budget"},
       {"prompt_lookup", "--draft"},
       {"suffix_lookup", "--draft"},
@@ -130,6 +131,7 @@ void add_model_options(CLI::App& command, ModelChoice& choice, bool positional) 
   command.add_option("--gpu-layers", choice.gpu_layers, model_help("gpu_layers"));
   command.add_option("--gpu-expert-layers", choice.gpu_expert_layers,
                      model_help("gpu_expert_layers"));
+  command.add_option("--pre-tokenizer", choice.pre_tokenizer, model_help("pre_tokenizer"));
 }
 
 void add_file_options(CLI::App& command, ModelChoice& choice, bool positional) {
@@ -235,6 +237,7 @@ ModelOptions make_model_options(const ModelChoice& choice) {
   set("--device", "device", choice.device);
   set("--gpu-layers", "gpu_layers", choice.gpu_layers);
   set("--gpu-expert-layers", "gpu_expert_layers", choice.gpu_expert_layers);
+  set("--pre-tokenizer", "pre_tokenizer", choice.pre_tokenizer);
   if (choice.in_place) check(gen_model_options_set(options.get(), "repack", "0", &error), error);
   if (choice.max_seq_len > 0) {
     check_option("--ctx",

@@ -19,6 +19,7 @@ struct ModelChoice {
   std::string gpu_layers;                  // --gpu-layers, as the option; empty means all
   std::string gpu_expert_layers;           // --gpu-expert-layers, the same
   bool in_place = false;                   // --in-place
+  std::string pre_tokenizer;               // --pre-tokenizer; empty means the file's
   int32_t max_seq_len = 0;                 // --ctx; 0 means the model's own
   std::string kv = "fp32";                 // --kv
   std::string paged;                       // --paged, as the option paged_kv

@@ -68,7 +68,7 @@ class Loader {
     if (kind == "none" || kind == "no_vocab") {
       return std::shared_ptr<const tokenizer::Tokenizer>();
     }
-    GEN_ASSIGN(tokenizer::VocabSpec spec, gguf::read_vocab(metadata));
+    GEN_ASSIGN(tokenizer::VocabSpec spec, gguf::read_vocab(metadata, options_.pre_tokenizer));
     const bool has_template = !spec.chat_template.empty();
     GEN_ASSIGN(auto made, tokenizer::create_tokenizer(std::move(spec)));
     // A model with an unusable template can still generate text, so this is only a warning here.

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 
 #include "base/cancel.h"
 #include "base/status.h"
@@ -49,6 +50,7 @@ struct LoadOptions {
   const CancelFlag* cancel = nullptr;
   bool lock = false;           // keeps the weights on the host from being moved out of memory
   bool check_tensors = false;  // looks for NaN and infinity in every weight (reads all of them)
+  std::string pre_tokenizer;   // instead of the file's, see read_vocab; empty: the file's
   /// The architectures that a file may name.
   arch::Architectures architectures = arch::architectures();
   /// The file's bytes live as long as the GgufFile, so weights may point to them; the model then

@@ -66,6 +66,7 @@ Status open_model(std::shared_ptr<const gguf::GgufFile> file, const OpenOptions&
   load.max_seq_len = options.max_seq_len;
   load.lock = options.lock;
   load.check_tensors = options.check_tensors;
+  load.pre_tokenizer = options.pre_tokenizer;
   load.progress = options.progress;
   load.lasting = options.lasting;
   GEN_ASSIGN(out->loaded, load_model(file, load));

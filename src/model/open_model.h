@@ -30,6 +30,7 @@ struct OpenOptions {
                                                           // maximum
   bool lock = false;                                      // LoadOptions::lock
   bool check_tensors = false;
+  std::string pre_tokenizer;             // LoadOptions::pre_tokenizer
   std::function<bool(double)> progress;  // LoadOptions::progress
   bool lasting = true;                   // LoadOptions::lasting
 };

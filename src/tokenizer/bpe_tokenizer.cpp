@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // BpeTokenizer, see bpe_tokenizer.h. Words repeat, so a long text keeps a small table of earlier
-// words and copies their ids from the output.
+// words and copies their ids from the output. A vocabulary without merges is a SentencePiece one
+// whose better pieces are those with the lower ids.
 #include "tokenizer/bpe_tokenizer.h"
 
 #include <array>
@@ -8,10 +9,12 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/utf8.h"
 #include "tokenizer/bpe_merges.h"
 #include "tokenizer/byte_alphabet.h"
 #include "tokenizer/nfc.h"
 #include "tokenizer/pretokenizer.h"
+#include "tokenizer/sentencepiece_encoder.h"
 #include "tokenizer/vocab_check.h"
 #include "tokenizer/vocab_tokenizer.h"
 #include "tokenizer/word_cache.h"
@@ -21,6 +24,7 @@ namespace {
 
 struct Parts {
   MergeTable merges;
+  bool by_id = false;                    // the vocabulary has no merges
   std::array<int32_t, 256> byte_tokens;  // -1: the vocabulary cannot express the byte
 };
 
@@ -58,9 +62,17 @@ class BpeTokenizer final : public VocabTokenizer {
  private:
   class Words;
 
+  [[nodiscard]] bool whole_words_first() const noexcept {
+    return parts_.by_id || pretokenizer_.whole_words_first();
+  }
+
   Pretokenizer pretokenizer_;
   Parts parts_;
+  ByteAlphabet alphabet_;
   std::unordered_map<std::string, int32_t> whole_words_;  // only where the family wants it
+  SpecialMatcher no_kept_texts_;
+  UnknownRule unknown_;
+  std::unique_ptr<const SpEncoder> by_id_;  // merges words that are written in the alphabet
 };
 
 class BpeTokenizer::Words final : public WordSink {
@@ -87,6 +99,13 @@ class BpeTokenizer::Words final : public WordSink {
         return {};
       }
     }
+    if (owner_.by_id_ != nullptr) {
+      key_.clear();
+      for (const char c : text) {
+        utf8_append(owner_.alphabet_.character(static_cast<uint8_t>(c)), &key_);
+      }
+      return owner_.by_id_->encode(key_, out_);
+    }
     merger_.begin();
     for (const char c : text) {
       int32_t token = owner_.parts_.byte_tokens[static_cast<unsigned char>(c)];
@@ -112,7 +131,8 @@ BpeTokenizer::BpeTokenizer(VocabSpec spec_in, Pretokenizer pretokenizer, Parts p
                            const ByteAlphabet& alphabet)
     : VocabTokenizer(std::move(spec_in), SpecialRules{}),
       pretokenizer_(std::move(pretokenizer)),
-      parts_(std::move(parts)) {
+      parts_(std::move(parts)),
+      alphabet_(alphabet) {
   for (size_t i = 0; i < spec().tokens.size(); ++i) {
     const std::string& text = spec().tokens[i];
     const TokenType type = spec().types[i];
@@ -122,12 +142,16 @@ BpeTokenizer::BpeTokenizer(VocabSpec spec_in, Pretokenizer pretokenizer, Parts p
     } else if (type == TokenType::kNormal || type == TokenType::kUnused) {
       std::string bytes = alphabet.to_bytes(text);
       add_piece(bytes);
-      if (pretokenizer_.whole_words_first() && type == TokenType::kNormal) {
+      if (whole_words_first() && type == TokenType::kNormal) {
         whole_words_.emplace(std::move(bytes), static_cast<int32_t>(i));
       }
     } else {
       add_piece(text);
     }
+  }
+  if (parts_.by_id) {
+    unknown_.id = spec().unk;
+    by_id_ = make_sp_bpe({spec(), {}, no_kept_texts_, unknown_});
   }
 }
 
@@ -144,7 +168,10 @@ Status BpeTokenizer::encode_text(std::string_view text, bool /*goes_on*/,
 Result<std::shared_ptr<const Tokenizer>> create_bpe_tokenizer(VocabSpec spec) {
   GEN_ASSIGN(Pretokenizer pretokenizer, Pretokenizer::create(spec.pre));
   const ByteAlphabet alphabet;
-  Parts parts{MergeTable(spec.merges.size()), {}};
+  Parts parts{MergeTable(spec.merges.size()), spec.merges.empty(), {}};
+  if (parts.by_id) {
+    for (size_t i = 0; i < spec.tokens.size(); ++i) spec.scores[i] = -static_cast<float>(i);
+  }
   {
     const TokenIds ids = ids_of(spec.tokens);
     GEN_TRY(read_merges(spec.merges, ids, &parts.merges));

@@ -24,13 +24,14 @@ constexpr std::array<std::string_view, 13> kControlTexts = {"<|im_start|>",
                                                             "<|tool_response>"};
 
 // These end a turn if they are control tokens.
-constexpr std::array<std::string_view, 25> kEndTexts = {
+constexpr std::array<std::string_view, 35> kEndTexts = {
     "<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|endoftext|>", "<|end|>", "<|end_of_text|>",
     "<end_of_turn>", "<|return|>", "<｜end▁of▁sentence｜>", "<|call|>", "<end_of_utterance>",
-    "<EOT>", "[EOT]", "[EOS]", "<turn|>", "<|tool_response>", "<eos>",
+    "<EOT>", "[EOT]", "[EOS]", "<turn|>", "<|tool_response>", "<eos>", "</s>", "_<EOT>",
+    "<|flush|>", "<|calls|>", "[e~[",
     // They follow a text that was filled in.
-    "<|fim_pad|>", "<fim_pad>", "<fim-pad>", "<|repo_name|>", "<repo_name>", "<reponame>",
-    "<|file_sep|>", "<|file_separator|>"};
+    "<|fim_pad|>", "<fim_pad>", "<fim-pad>", "<PAD>", "[PAD]", "<|fim_repo|>", "<fim-repo>",
+    "<REPO>", "<|repo_name|>", "<repo_name>", "<reponame>", "<|file_sep|>", "<|file_separator|>"};
 
 }  // namespace
 
@@ -43,9 +44,12 @@ std::vector<int32_t> find_end_tokens(const VocabSpec& spec) {
   for (const int32_t id : {spec.eos, spec.eot, spec.eom}) {
     if (id >= 0) ids.push_back(id);
   }
-  int32_t end_of_message = -1;  // <|end|>
+  int32_t end_of_message = -1;   // <|end|>
+  int32_t end_of_sentence = -1;  // </s>
   bool has_return = false;
   bool has_call = false;
+  bool has_flush = false;
+  bool has_tool_response = false;
   for (size_t i = 0; i < spec.tokens.size(); ++i) {
     if (spec.types[i] != TokenType::kControl) continue;
     const std::string_view text = spec.tokens[i];
@@ -54,10 +58,17 @@ std::vector<int32_t> find_end_tokens(const VocabSpec& spec) {
     ids.push_back(id);
     if (text == "<|end|>") end_of_message = id;
     has_return = has_return || text == "<|return|>";
-    has_call = has_call || text == "<|call|>";
+    if (text == "</s>") end_of_sentence = id;
+    has_call = has_call || text == "<|call|>" || text == "<|calls|>";
+    has_flush = has_flush || text == "<|flush|>";
+    has_tool_response = has_tool_response || text == "<|tool_response>";
   }
-  // Where both of these exist, <|end|> only closes one of several messages of a turn.
-  if (has_return && has_call) std::erase(ids, end_of_message);
+  // With these, <|end|> only closes one of several messages of a turn.
+  if (has_call && (has_return || has_flush)) std::erase(ids, end_of_message);
+  // Gemma 4 knows </s> as a mark of HTML, and a file that names no end means it.
+  if ((has_tool_response && end_of_sentence != spec.eos) || spec.eos < 0) {
+    std::erase(ids, end_of_sentence);
+  }
   std::sort(ids.begin(), ids.end());
   ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
   return ids;

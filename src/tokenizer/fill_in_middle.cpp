@@ -22,6 +22,7 @@ constexpr MarkTexts kFamilies[] = {
     {"▁<PRE>", "▁<SUF>", "▁<MID>"},                             // CodeLlama
     {"<PRE>", "<SUF>", "<MID>"},                                // the same, converted otherwise
     {"<|code_prefix|>", "<|code_suffix|>", "<|code_middle|>"},  // GLM
+    {"<|prefix|>", "<|suffix|>", "<|middle|>"},                 // Falcon H1 Tiny Coder
 };
 
 int32_t find_token(const VocabSpec& spec, std::string_view text) noexcept {

@@ -47,28 +47,10 @@ uint8_t order_of(uint32_t character) noexcept {
 }
 
 void take_apart(uint32_t character, std::vector<Placed>* out) {
-  if (character - kSyllables < kNSyllables) {
-    const uint32_t at = character - kSyllables;
-    out->push_back({kLeads + at / (kNVowels * kNTails), 0});
-    out->push_back({kVowels + at / kNTails % kNVowels, 0});
-    if (at % kNTails != 0) out->push_back({kTails + at % kNTails, 0});
-    return;
+  const Decomposed parts = decompose(character);
+  for (size_t i = 0; i < parts.count; ++i) {
+    out->push_back({parts.characters[i], order_of(parts.characters[i])});
   }
-  // The second character of a pair never decomposes further, and no decomposition is deeper than
-  // three.
-  std::array<uint32_t, 4> marks{};
-  size_t n_marks = 0;
-  const auto all = decompositions();
-  for (;;) {
-    const auto found = std::lower_bound(
-        all.begin(), all.end(), character,
-        [](const Decomposition& one, uint32_t wanted) { return one.character < wanted; });
-    if (found == all.end() || found->character != character) break;
-    character = found->first;
-    if (found->second != 0) marks[n_marks++] = found->second;
-  }
-  out->push_back({character, order_of(character)});
-  while (n_marks-- > 0) out->push_back({marks[n_marks], order_of(marks[n_marks])});
 }
 
 // 0 if the two do not compose.
@@ -138,6 +120,31 @@ void form(std::vector<Placed>* all, std::string* out) {
 }
 
 }  // namespace
+
+Decomposed decompose(uint32_t character) noexcept {
+  if (character - kSyllables < kNSyllables) {
+    const uint32_t at = character - kSyllables;
+    const uint32_t tail = at % kNTails;
+    return {{kLeads + at / (kNVowels * kNTails), kVowels + at / kNTails % kNVowels, kTails + tail},
+            tail != 0 ? size_t{3} : size_t{2}};
+  }
+  // The second character of a pair never decomposes further, and no decomposition is deeper than
+  // three.
+  std::array<uint32_t, 4> marks{};
+  size_t n_marks = 0;
+  const auto all = decompositions();
+  for (;;) {
+    const auto found = std::lower_bound(
+        all.begin(), all.end(), character,
+        [](const Decomposition& one, uint32_t wanted) { return one.character < wanted; });
+    if (found == all.end() || found->character != character) break;
+    character = found->first;
+    if (found->second != 0) marks[n_marks++] = found->second;
+  }
+  Decomposed out{{character}, 1};
+  while (n_marks-- > 0) out.characters[out.count++] = marks[n_marks];
+  return out;
+}
 
 std::string_view to_nfc(std::string_view text, std::string* made) {
   size_t begin = 0;  // of the last character that following ones may affect

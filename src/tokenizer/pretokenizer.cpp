@@ -6,11 +6,13 @@
 #include <pcre2.h>
 
 #include <algorithm>
+#include <bit>
 #include <new>
 #include <string>
 #include <utility>
 
-#include "tokenizer/pretokenizer_data.h"
+#include "base/utf8.h"
+#include "tokenizer/white_space.h"
 
 namespace gen::tokenizer {
 namespace {
@@ -31,6 +33,31 @@ struct FreeMatchContext {
 // the step limit grows with the text; the heap limit (in KiB) stops the interpreter at 512 MiB.
 constexpr uint32_t kBaseMatchLimit = 10'000'000;
 constexpr uint32_t kHeapLimitKib = 512U * 1024;
+
+bool begins_character(char c) noexcept { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }
+
+size_t count_characters(std::string_view text) noexcept {
+  return static_cast<size_t>(std::count_if(text.begin(), text.end(), begins_character));
+}
+
+// Of the first `characters`, which the text has.
+size_t bytes_of(std::string_view text, size_t characters) noexcept {
+  size_t bytes = 0;
+  for (; characters > 0; --characters) {
+    do {
+      ++bytes;
+    } while (bytes < text.size() && !begins_character(text[bytes]));
+  }
+  return bytes;
+}
+
+// White space other than line breaks.
+bool ends_in_space(std::string_view text) noexcept {
+  size_t at = text.size() - 1;
+  while (at > 0 && !begins_character(text[at])) --at;
+  const uint32_t last = utf8_next(text, &at);
+  return last != '\n' && last != '\r' && is_white_space(last);
+}
 
 std::string pcre2_message(int code) {
   PCRE2_UCHAR text[128] = {};
@@ -76,13 +103,45 @@ class Pretokenizer::Run {
       GEN_TRY(match(level, text, &begin, &end, &found));
       if (!found) break;
       GEN_TRY(split(level + 1, text.substr(done, begin - done)));
-      GEN_TRY(split(level + 1, text.substr(begin, end - begin)));
+      GEN_TRY(cut(level, text.substr(begin, end - begin)));
       done = end;
     }
     return split(level + 1, text.substr(done));
   }
 
  private:
+  // What an expression matched.
+  Status cut(size_t level, std::string_view match) {
+    if (level == 0 && (owner_.flags_ & kThreesFromRight) != 0) return cut_threes(match);
+    if (level == 0 && (owner_.flags_ & kSpacesByPowers) != 0 && ends_in_space(match)) {
+      return cut_powers(match);
+    }
+    return split(level + 1, match);
+  }
+
+  Status cut_threes(std::string_view digits) {
+    size_t first = (count_characters(digits) - 1) % 3 + 1;
+    while (!digits.empty()) {
+      const size_t bytes = bytes_of(digits, first);
+      GEN_TRY(split(1, digits.substr(0, bytes)));
+      digits.remove_prefix(bytes);
+      first = 3;
+    }
+    return {};
+  }
+
+  Status cut_powers(std::string_view spaces) {
+    size_t left = count_characters(spaces);
+    while (left > 0) {
+      const size_t next = std::min<size_t>(std::bit_floor(left), 512);
+      const size_t bytes = bytes_of(spaces, next);
+      GEN_TRY(split(1, spaces.substr(0, bytes)));
+      spaces.remove_prefix(bytes);
+      left -= next;
+    }
+    return {};
+  }
+
   // The first match at or after *begin. No expression of the table matches the empty text.
   Status match(size_t level, std::string_view text, size_t* begin, size_t* end, bool* found) {
     const int rc =
@@ -118,12 +177,12 @@ Pretokenizer::~Pretokenizer() = default;
 Result<Pretokenizer> Pretokenizer::create(std::string_view name) {
   const PretokenizerRules* rules = find_pretokenizer_rules(name);
   if (rules == nullptr) {
-    return error(Code::kUnsupported, "pre-tokenizer '%.*s' is not known",
+    return error(Code::kUnsupported,
+                 "pre-tokenizer '%.*s' is not known; the option pre_tokenizer names another",
                  static_cast<int>(std::min<size_t>(name.size(), 64)), name.data());
   }
   Pretokenizer made;
-  made.whole_words_first_ = rules->whole_words_first;
-  made.form_c_ = rules->form_c;
+  made.flags_ = rules->flags;
   for (const char* text : rules->expressions) {
     int code = 0;
     PCRE2_SIZE offset = 0;

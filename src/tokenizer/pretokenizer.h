@@ -4,11 +4,13 @@
 // allows one.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string_view>
 #include <vector>
 
 #include "base/status.h"
+#include "tokenizer/pretokenizer_data.h"
 
 namespace gen::tokenizer {
 
@@ -29,9 +31,9 @@ class Pretokenizer {
   ~Pretokenizer();
 
   /// Whether a word that is itself a token is used without merging.
-  [[nodiscard]] bool whole_words_first() const noexcept { return whole_words_first_; }
+  [[nodiscard]] bool whole_words_first() const noexcept { return (flags_ & kWholeWordsFirst) != 0; }
   /// Whether texts must be normalised to NFC (nfc.h) before they are split.
-  [[nodiscard]] bool wants_form_c() const noexcept { return form_c_; }
+  [[nodiscard]] bool wants_form_c() const noexcept { return (flags_ & kFormC) != 0; }
 
   /// Passes the words of `text` (valid UTF-8) to `sink`. kTokenizer if the expressions exceed the
   /// limits of PCRE2, else the sink's own error.
@@ -43,8 +45,7 @@ class Pretokenizer {
   Pretokenizer();
 
   std::vector<Expression> expressions_;
-  bool whole_words_first_ = false;
-  bool form_c_ = false;
+  uint32_t flags_ = 0;  // of PretokenizerFlag
 };
 
 }  // namespace gen::tokenizer

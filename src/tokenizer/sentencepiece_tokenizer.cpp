@@ -95,11 +95,6 @@ Status SentencePieceTokenizer::encode_text(std::string_view text, bool goes_on,
 }
 
 Result<std::shared_ptr<const Tokenizer>> make(Prepared prepared) {
-  size_t bytes = 0;
-  for (const std::string& text : prepared.spec.tokens) bytes += text.size();
-  if (bytes > INT32_MAX) {
-    return error(Code::kFormat, "vocabulary of %zu bytes, limit %d", bytes, INT32_MAX);
-  }
   return std::shared_ptr<const Tokenizer>(
       std::make_shared<SentencePieceTokenizer>(std::move(prepared)));
 }
@@ -122,6 +117,11 @@ Result<std::shared_ptr<const Tokenizer>> create_sentencepiece_tokenizer(VocabSpe
   Prepared prepared;
   prepared.rules.space_prefix = spec.add_space_prefix;
   spec.merges = {};
+  if (spec.kind == VocabKind::kUnigram) {
+    prepared.type = SpModelType::kUnigram;
+    GEN_ASSIGN(prepared.charsmap, Charsmap::create(spec.charsmap));
+    spec.charsmap = {};
+  }
   prepared.spec = std::move(spec);
   return make(std::move(prepared));
 }

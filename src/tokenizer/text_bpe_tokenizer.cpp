@@ -37,6 +37,7 @@ class TextBpeTokenizer final : public VocabTokenizer {
   TextBpeTokenizer(VocabSpec spec_in, MergeTable merges)
       : VocabTokenizer(std::move(spec_in), SpecialRules{}), merges_(std::move(merges)) {
     bytes_.fill(-1);
+    whole_breaks_ = spec().pre != "sarvam-moe";
     for (size_t i = 0; i < spec().tokens.size(); ++i) add(static_cast<int32_t>(i));
   }
 
@@ -80,7 +81,8 @@ class TextBpeTokenizer final : public VocabTokenizer {
     size_t first = 0;
     const uint32_t character = utf8_next(text, &first);
     if (first == text.size()) characters_.emplace(character, id);
-    if (text.find_first_not_of('\n') == std::string::npos) line_breaks_.emplace(text.size(), id);
+    if (whole_breaks_ && text.find_first_not_of('\n') == std::string::npos)
+      line_breaks_.emplace(text.size(), id);
   }
 
   /// Line breaks in a row are a word.
@@ -127,6 +129,7 @@ class TextBpeTokenizer final : public VocabTokenizer {
   MergeTable merges_;
   WordCuts cuts_;
   std::array<int32_t, 256> bytes_{};  // -1: none
+  bool whole_breaks_ = true;          // a token of line breaks is used without merging
   std::unordered_map<uint32_t, int32_t> characters_;
   std::unordered_map<size_t, int32_t> line_breaks_;  // by how many
 };

@@ -5,12 +5,30 @@
 #include <utility>
 
 #include "tokenizer/bpe_tokenizer.h"
+#include "tokenizer/rwkv_tokenizer.h"
 #include "tokenizer/sentencepiece_tokenizer.h"
 #include "tokenizer/stream_decoder.h"
 #include "tokenizer/text_bpe_tokenizer.h"
 #include "tokenizer/vocab_check.h"
+#include "tokenizer/wordpiece_tokenizer.h"
 
 namespace gen::tokenizer {
+namespace {
+
+struct KindRow {
+  VocabKind kind;
+  Result<std::shared_ptr<const Tokenizer>> (*create)(VocabSpec spec);
+};
+constexpr KindRow kKinds[] = {
+    {VocabKind::kSentencePiece, create_sentencepiece_tokenizer},
+    {VocabKind::kByteBpe, create_bpe_tokenizer},
+    {VocabKind::kTextBpe, create_text_bpe_tokenizer},
+    {VocabKind::kUnigram, create_sentencepiece_tokenizer},
+    {VocabKind::kWordPiece, create_wordpiece_tokenizer},
+    {VocabKind::kRwkv, create_rwkv_tokenizer},
+};
+
+}  // namespace
 
 Status Tokenizer::encode(std::string_view text, uint32_t flags, std::vector<int32_t>* out,
                          int32_t previous) const {
@@ -59,9 +77,10 @@ Status Tokenizer::decode_bytes(std::span<const int32_t> ids, bool special_as_tex
 
 Result<std::shared_ptr<const Tokenizer>> create_tokenizer(VocabSpec spec) {
   GEN_TRY(check_and_complete(&spec));
-  if (spec.kind == VocabKind::kByteBpe) return create_bpe_tokenizer(std::move(spec));
-  if (spec.kind == VocabKind::kTextBpe) return create_text_bpe_tokenizer(std::move(spec));
-  return create_sentencepiece_tokenizer(std::move(spec));
+  for (const KindRow& row : kKinds) {
+    if (row.kind == spec.kind) return row.create(std::move(spec));
+  }
+  return error(Code::kInternal, "vocabulary kind %d has no tokenizer", static_cast<int>(spec.kind));
 }
 
 }  // namespace gen::tokenizer

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tokenizer: text to token ids and back. create_tokenizer builds one from a VocabSpec (vocab.h)
-// that may be hostile; the two kinds are in sentencepiece_tokenizer.cpp and bpe_tokenizer.cpp. Text
+// that may be hostile; the kinds are in *_tokenizer.cpp. Text
 // that arrives token by token goes through stream_decoder.h, conversations through
 // chat/chat_form.h.
 #pragma once

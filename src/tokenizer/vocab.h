@@ -11,9 +11,17 @@ namespace gen::tokenizer {
 
 enum class VocabKind : int32_t {
   kSentencePiece,  // GGUF tokenizer.ggml.model "llama"
-  kByteBpe,        // GGUF tokenizer.ggml.model "gpt2"
-  kTextBpe,        // GGUF tokenizer.ggml.model "gemma4"
+  kByteBpe,        // "gpt2"
+  kTextBpe,        // "gemma4"
+  kUnigram,        // "t5"
+  kWordPiece,      // "bert"
+  kRwkv,           // "rwkv"
 };
+
+/// Whether a piece's score decides, so that every one must be there.
+constexpr bool needs_scores(VocabKind kind) noexcept {
+  return kind == VocabKind::kSentencePiece || kind == VocabKind::kUnigram;
+}
 
 /// Numbers are those of SentencePiece and of tokenizer.ggml.token_type.
 enum class TokenType : int32_t {
@@ -29,9 +37,11 @@ enum class TokenType : int32_t {
 struct VocabSpec {
   VocabKind kind = VocabKind::kSentencePiece;  // tokenizer.ggml.model
   std::vector<std::string> tokens;             // tokenizer.ggml.tokens
-  std::vector<float> scores;        // .scores; SentencePiece needs them, BPE may leave it empty
-  std::vector<TokenType> types;     // .token_type; empty means all normal (BPE)
-  std::vector<std::string> merges;  // .merges, "left right", best first (BPE)
+  std::vector<float> scores;                   // .scores; SentencePiece and unigram need them
+  std::vector<TokenType>
+      types;  // .token_type; SentencePiece and unigram need them, else empty means all normal
+  std::vector<std::string> merges;  // .merges, "left right", best first (BPE); without any, the
+                                    // lower id is the better merge (byte-level BPE)
   std::string pre = "default";      // .pre: whose pre-tokenizer (BPE)
 
   // -1: none. If the key is missing, the reader must set the family's default here.
@@ -51,6 +61,9 @@ struct VocabSpec {
       false;  // .add_space_prefix; the reader's default is true for SentencePiece
   bool remove_extra_whitespaces = false;  // .remove_extra_whitespaces
   bool escape_whitespaces = true;         // spaces are U+2581 in the pieces (SentencePiece)
+  std::string charsmap;                   // .precompiled_charsmap (unigram), see Charsmap
+  bool lowercase = true;                  // .normalizer.lowercase (WordPiece)
+  bool strip_accents = true;              // .normalizer.strip_accents (WordPiece)
   // White space to the right of a special token belongs to it and gives no tokens. True for Phi-3,
   // whose GGUF indicates it only through general.name.
   bool special_strips_right = false;

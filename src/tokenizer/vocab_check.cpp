@@ -27,6 +27,11 @@ Status check_texts(const VocabSpec& spec) {
     return error(Code::kFormat, "vocabulary of %zu tokens, limit %zu", spec.tokens.size(),
                  kMaxTokens);
   }
+  size_t bytes = 0;
+  for (const std::string& text : spec.tokens) bytes += text.size();
+  if (bytes > INT32_MAX) {
+    return error(Code::kFormat, "vocabulary of %zu bytes, limit %d", bytes, INT32_MAX);
+  }
   std::unordered_map<std::string_view, size_t> seen;
   seen.reserve(spec.tokens.size());
   for (size_t id = 0; id < spec.tokens.size(); ++id) {
@@ -47,7 +52,7 @@ Status check_texts(const VocabSpec& spec) {
 }
 
 Status check_scores(VocabSpec* spec) {
-  if (spec->scores.empty() && spec->kind != VocabKind::kSentencePiece) {
+  if (spec->scores.empty() && !needs_scores(spec->kind)) {
     spec->scores.resize(spec->tokens.size());
   }
   if (spec->scores.size() != spec->tokens.size()) {
@@ -63,7 +68,7 @@ Status check_scores(VocabSpec* spec) {
 }
 
 Status check_types(VocabSpec* spec) {
-  if (spec->types.empty() && spec->kind != VocabKind::kSentencePiece) {
+  if (spec->types.empty() && !needs_scores(spec->kind)) {
     spec->types.resize(spec->tokens.size(), TokenType::kNormal);
   }
   if (spec->types.size() != spec->tokens.size()) {
@@ -116,7 +121,7 @@ int32_t parse_byte_token(std::string_view text) noexcept {
 }
 
 Status check_and_complete(VocabSpec* spec) {
-  if (spec->kind < VocabKind::kSentencePiece || spec->kind > VocabKind::kTextBpe) {
+  if (spec->kind < VocabKind::kSentencePiece || spec->kind > VocabKind::kRwkv) {
     return error(Code::kInvalidArgument, "vocabulary kind %d is not known",
                  static_cast<int>(spec->kind));
   }

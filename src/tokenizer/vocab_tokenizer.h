@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// VocabTokenizer: the common part of both kinds of tokenizer: special tokens in texts, BOS, the
+// VocabTokenizer: the common part of all kinds of tokenizer: special tokens in texts, BOS, the
 // bytes of each token. A kind adds the encoding of plain text. See tokenizer.h for the contract.
 #pragma once
 

@@ -71,7 +71,7 @@ static void options_check_and_describe(void** state) {
   assert_ok(gen_model_options_set(o, "mmap", "false", &error), error);
   assert_ok(gen_model_options_set(o, "max_seq_len", "64", &error), error);
   assert_ok(gen_model_options_set(o, "check_tensors", "1", &error), error);
-  char text[2048];
+  char text[4096];
   assert_ok(gen_model_options_describe(o, text, sizeof text, &after, &error), error);
   assert_non_null(strstr(text, "\"value\":\"3\""));
   assert_non_null(strstr(text, "\"value\":\"64\""));
@@ -233,6 +233,15 @@ static void options_that_cannot_be_followed(void** state) {
   assert_fails(gen_estimate_memory(DRAFT_MODEL, o, NULL, &estimate, &error), GEN_ERROR_OUT_OF_RANGE,
                "1048576", error);
   assert_null(estimate);
+  assert_ok(gen_model_options_set(o, "max_seq_len", "0", &error), error);
+  assert_ok(gen_model_options_set(o, "pre_tokenizer", "qwen2", &error), error);
+  assert_fails(gen_model_load_memory(bytes, size, o, &model, &error), GEN_ERROR_INVALID_ARGUMENT,
+               "pre-tokenizer 'qwen2' for a vocabulary that has none", error);
+  assert_fails(gen_estimate_memory(DRAFT_MODEL, o, NULL, &estimate, &error),
+               GEN_ERROR_INVALID_ARGUMENT, "pre-tokenizer 'qwen2'", error);
+  assert_ok(gen_model_options_set(o, "pre_tokenizer", "", &error), error);
+  assert_ok(gen_model_load_memory(bytes, size, o, &model, &error), error);
+  gen_model_free(model);
   gen_model_options_free(o);
   free(bytes);
 }

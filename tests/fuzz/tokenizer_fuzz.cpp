@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random vocabularies with random texts and tokens, and random SentencePiece `.model` files.
 // Nothing may crash, trip a sanitizer or print; and what encode, decode and the stream decoder
-// promise must hold. The first byte chooses between a SentencePiece vocabulary, a byte-level BPE
-// one, a model file, and a model file that is made from the rest of the input.
+// promise must hold. The first byte chooses between a SentencePiece vocabulary (or unigram,
+// WordPiece, RWKV), a byte-level BPE one, a model file, and a model file that is made from the rest
+// of the input.
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -90,17 +91,40 @@ VocabSpec sentencepiece_vocab(Input* input) {
   add_tokens(input, &spec);
   set_options(input, &spec);
   if (input->byte() == 1 && !spec.scores.empty()) spec.scores.pop_back();
+  // The kinds that take the same tables.
+  switch (input->byte() / 32) {
+    case 1:
+      spec.kind = VocabKind::kUnigram;
+      spec.charsmap = input->take(input->byte() * 4);
+      break;
+    case 2:
+    case 3:
+      spec.kind = VocabKind::kWordPiece;
+      break;
+    case 4:
+    case 5:
+      spec.kind = VocabKind::kRwkv;
+      break;
+    default:
+      break;
+  }
   return spec;
 }
 
 VocabSpec bpe_vocab(Input* input) {
-  static constexpr const char* kFamilies[] = {"gpt-2",  "llama-bpe", "qwen2",       "falcon",
-                                              "tekken", "default",   "deepseek-v3", "none"};
+  static constexpr const char* kFamilies[] = {
+      "gpt-2",       "llama-bpe",    "qwen2",  "falcon",     "tekken",  "default",
+      "deepseek-v3", "none",         "jais-2", "cohere2moe", "kimi-k2", "superbpe",
+      "afmoe",       "deepseek-llm", "youtu",  "exaone-moe"};
   const uint32_t family = input->byte();
-  VocabSpec spec = test::bpe_vocab({"a b", "t h"}, kFamilies[family % 8]);
+  VocabSpec spec = test::bpe_vocab({"a b", "t h"}, kFamilies[family % 16]);
   if (family >= 192) spec.kind = VocabKind::kTextBpe;
   add_tokens(input, &spec);
   set_options(input, &spec);
+  if (family >= 160 && family < 192) {  // the ids rank then
+    spec.merges.clear();
+    return spec;
+  }
   const uint32_t merges = input->byte() % 32;
   for (uint32_t i = 0; i < merges; ++i) {
     std::string left = spec.tokens[input->byte() % spec.tokens.size()];

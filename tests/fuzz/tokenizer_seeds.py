@@ -25,13 +25,15 @@ def main():
     r = random.Random(1)
     for number in range(40):
         kind = number % 2
-        body = bytearray([kind, r.randrange(8)]) + tokens(r)
+        body = bytearray([kind, r.choice([r.randrange(16), 160 + r.randrange(16)])]) + tokens(r)
         options = r.choice([1, 0, 33, 65, 7])
         body.append(options)
         if options & 64:
             body += bytes(r.choice([0, 130]) if i % 2 == 0 else r.randrange(8) for i in range(6))
         if kind == 0:
-            body.append(0)
+            body += bytes([0, number // 2 % 8 * 32])
+            if number // 2 % 8 == 1:
+                body.append(0)
         else:
             body += bytes([3] + [r.randrange(256) for _ in range(9)])
         body += r.choice(TEXTS).encode() * r.choice([1, 1, 60])

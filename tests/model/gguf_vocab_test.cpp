@@ -130,15 +130,7 @@ TEST(GgufVocab, TextBpe) {
   EXPECT_TRUE(spec.value().types.empty());
 }
 
-struct Bad {
-  const char* name;
-  std::function<GgufWriter()> writer;
-  Code code;
-  const char* message;
-};
-
-// A file of older converters splits words as no tokenizer of today does.
-TEST(GgufVocab, AMissingPreTokenizerIsLogged) {
+std::vector<std::string> logged_by(const GgufWriter& writer) {
   std::vector<std::string> lines;
   set_log_sink(
       [](void* user, int32_t level, const char* message) {
@@ -147,22 +139,116 @@ TEST(GgufVocab, AMissingPreTokenizerIsLogged) {
       },
       &lines);
   set_log_level(LogLevel::kWarning);
-  const bool all = read(bytes()).ok() && read(sentencepiece()).ok() &&
-                   read(bytes().set_string("tokenizer.ggml.pre", "default")).ok();
+  const auto spec = read(writer);
   set_log_level(LogLevel::kOff);
   set_log_sink(nullptr, nullptr);
-  EXPECT_TRUE(all);
-  ASSERT_EQ(lines.size(), 1U);  // of the first alone
-  EXPECT_NE(lines[0].find("tokenizer.ggml.pre"), std::string::npos) << lines[0];
+  EXPECT_TRUE(spec.ok());
+  return lines;
 }
+
+using Lines = std::vector<std::string>;
+
+// A file of older converters splits words as no tokenizer of today does.
+TEST(GgufVocab, AMissingPreTokenizerIsLogged) {
+  EXPECT_EQ(
+      logged_by(bytes()),
+      Lines{"metadata 'tokenizer.ggml.pre' is missing: words are split as 'default', which may "
+            "not be how the model's are"});
+  EXPECT_EQ(logged_by(bytes().set_string("tokenizer.ggml.pre", "default")), Lines{});
+}
+
+TEST(GgufVocab, AMissingBosIsTheFamilys) {
+  const auto named = [](const char* pre) {
+    return GgufWriter()
+        .set_string("tokenizer.ggml.model", "gpt2")
+        .set_strings("tokenizer.ggml.tokens", {"a", "b", "ab", "<|begin_of_text|>"})
+        .set_strings("tokenizer.ggml.merges", {"a b"})
+        .set_string("tokenizer.ggml.pre", pre);
+  };
+  EXPECT_EQ(logged_by(sentencepiece()),
+            Lines{"metadata 'tokenizer.ggml.bos_token_id' is missing: texts begin with token 1"});
+  EXPECT_EQ(logged_by(named("llama-bpe")),
+            Lines{"metadata 'tokenizer.ggml.bos_token_id' is missing: texts begin with token 3"});
+  EXPECT_EQ(read(named("llama-bpe")).value().bos, 3);
+  EXPECT_EQ(logged_by(named("qwen2")), Lines{});  // does not begin with one
+  EXPECT_EQ(read(named("qwen2")).value().bos, -1);
+  EXPECT_EQ(logged_by(bytes().set_string("tokenizer.ggml.pre", "tekken")),
+            Lines{"metadata 'tokenizer.ggml.bos_token_id' is missing: texts begin without such a "
+                  "token"});
+  EXPECT_EQ(logged_by(named("llama-bpe").set<uint32_t>("tokenizer.ggml.bos_token_id", 0)), Lines{});
+}
+
+TEST(GgufVocab, MergesMayBeMissing) {
+  const auto writer = GgufWriter()
+                          .set_string("tokenizer.ggml.model", "gpt2")
+                          .set_string("tokenizer.ggml.pre", "kimi-k2")
+                          .set_strings("tokenizer.ggml.tokens", {"a", "", "ab"});
+  EXPECT_EQ(logged_by(writer), Lines{"metadata 'tokenizer.ggml.merges' is missing: tokens are "
+                                     "merged in the order of their ids"});
+  EXPECT_TRUE(read(writer).value().merges.empty());
+  EXPECT_EQ(read(writer).value().tokens[1], "[EMPTY_1]");
+}
+
+TEST(GgufVocab, APreTokenizerMayBeNamed) {
+  const auto named = [](const GgufWriter& writer, const char* pre) {
+    const auto image = writer.build();
+    return read_vocab(GgufFile::parse(image.bytes).value()->metadata(), pre);
+  };
+  const GgufWriter odd = bytes().set_string("tokenizer.ggml.pre", "nobody's");
+  EXPECT_EQ(named(odd, "qwen2").value().pre, "qwen2");
+  EXPECT_EQ(named(odd, "llama3").value().add_bos, true);
+  EXPECT_EQ(named(odd, "gemma4").value().kind, VocabKind::kTextBpe);
+  EXPECT_EQ(named(odd, "").value().pre, "nobody's");
+  const auto refused = named(sentencepiece(), "qwen2");
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.status().code(), Code::kInvalidArgument);
+  EXPECT_STREQ(refused.status().message(), "pre-tokenizer 'qwen2' for a vocabulary that has none");
+}
+
+TEST(GgufVocab, OtherKinds) {
+  const auto with = [](const char* model) {
+    return GgufWriter()
+        .set_string("tokenizer.ggml.model", model)
+        .set_strings("tokenizer.ggml.tokens", {"<unk>", "<s>", "</s>"})
+        .set_array<float>("tokenizer.ggml.scores", {0, 0, -1})
+        .set_array<int32_t>("tokenizer.ggml.token_type", {2, 3, 3})
+        .set<uint32_t>("tokenizer.ggml.bos_token_id", 1);
+  };
+  const VocabSpec pieces =
+      read(with("bert").set<bool>("tokenizer.ggml.normalizer.lowercase", false)).value();
+  EXPECT_EQ(pieces.kind, VocabKind::kWordPiece);
+  EXPECT_EQ(pieces.unk, -1);  // 100, which is not there
+  EXPECT_EQ(pieces.pad, 0);
+  EXPECT_TRUE(pieces.add_bos);
+  EXPECT_FALSE(pieces.lowercase);
+  EXPECT_FALSE(pieces.strip_accents);  // as lowercase, if nothing else is said
+  const VocabSpec unigram =
+      read(with("t5").set_array<uint8_t>("tokenizer.ggml.precompiled_charsmap", {1, 2})).value();
+  EXPECT_EQ(unigram.kind, VocabKind::kUnigram);
+  EXPECT_EQ(unigram.charsmap, "\x01\x02");
+  EXPECT_EQ(unigram.eos, 1);
+  EXPECT_EQ(unigram.unk, 2);
+  EXPECT_FALSE(unigram.add_bos);
+  EXPECT_EQ(read(with("rwkv")).value().kind, VocabKind::kRwkv);
+  EXPECT_EQ(read(bytes().set_string("tokenizer.ggml.pre", "sarvam-moe")).value().kind,
+            VocabKind::kTextBpe);
+}
+
+struct Bad {
+  const char* name;
+  std::function<GgufWriter()> writer;
+  Code code;
+  const char* message;
+};
 
 TEST(GgufVocab, BadOnesAreNamed) {
   const std::vector<Bad> rows = {
       {"no model", [] { return GgufWriter(); }, Code::kFormat,
        "metadata 'tokenizer.ggml.model' is missing (string wanted)"},
-      {"other model", [] { return GgufWriter().set_string("tokenizer.ggml.model", "bert"); },
+      {"other model", [] { return GgufWriter().set_string("tokenizer.ggml.model", "plamo2"); },
        Code::kUnsupported,
-       "metadata 'tokenizer.ggml.model': 'bert' is not supported (llama, gpt2 and gemma4 are)"},
+       "metadata 'tokenizer.ggml.model': 'plamo2' is not supported (llama, gpt2, gemma4, bert, t5, "
+       "rwkv are)"},
       {"no tokens", [] { return GgufWriter().set_string("tokenizer.ggml.model", "llama"); },
        Code::kFormat, "metadata 'tokenizer.ggml.tokens' is missing (array of string wanted)"},
       {"no token at all",
@@ -195,10 +281,21 @@ TEST(GgufVocab, BadOnesAreNamed) {
       {"no merges",
        [] {
          return GgufWriter()
-             .set_string("tokenizer.ggml.model", "gpt2")
+             .set_string("tokenizer.ggml.model", "gemma4")
              .set_strings("tokenizer.ggml.tokens", {"a"});
        },
        Code::kFormat, "metadata 'tokenizer.ggml.merges' is missing (array of string wanted)"},
+      {"charsmap of numbers",
+       [] {
+         return GgufWriter()
+             .set_string("tokenizer.ggml.model", "t5")
+             .set_strings("tokenizer.ggml.tokens", {"a"})
+             .set_array<float>("tokenizer.ggml.scores", {0})
+             .set_array<int32_t>("tokenizer.ggml.token_type", {1})
+             .set_array<int32_t>("tokenizer.ggml.precompiled_charsmap", {1});
+       },
+       Code::kFormat,
+       "metadata 'tokenizer.ggml.precompiled_charsmap': array of u8 wanted, array of i32 found"},
       {"bos outside", [] { return bytes().set<uint32_t>("tokenizer.ggml.bos_token_id", 3); },
        Code::kFormat, "metadata 'tokenizer.ggml.bos_token_id': token 3 outside vocabulary of 3"},
       {"negative eos", [] { return bytes().set<int32_t>("tokenizer.ggml.eos_token_id", -2); },

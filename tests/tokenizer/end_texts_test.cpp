@@ -43,7 +43,7 @@ TEST(EndTexts, OfGemma4) {
   add_token(&spec, "<|turn>", TokenType::kControl);
   add_token(&spec, "<turn|>", TokenType::kControl);
   add_token(&spec, "<|tool_response>", TokenType::kUserDefined);
-  add_token(&spec, "</s>", TokenType::kNormal);
+  add_token(&spec, "</s>", TokenType::kControl);
   EXPECT_EQ(end_tokens_of(spec), (Ids{256, 258, 259}));
 }
 
@@ -65,6 +65,24 @@ TEST(EndTexts, AMessageMayEndWhereATurnGoesOn) {
   add_token(&spec, "<|return|>", TokenType::kControl);
   add_token(&spec, "<|call|>", TokenType::kControl);
   EXPECT_EQ(end_tokens_of(spec), (Ids{257, 258}));
+}
+
+TEST(EndTexts, OfSolar) {
+  VocabSpec spec = test::bpe_vocab({});
+  add_token(&spec, "<|end|>", TokenType::kControl);
+  add_token(&spec, "<|calls|>", TokenType::kControl);
+  EXPECT_EQ(end_tokens_of(spec), (Ids{256, 257}));
+  add_token(&spec, "<|flush|>", TokenType::kControl);
+  EXPECT_EQ(end_tokens_of(spec), (Ids{257, 258}));
+}
+
+TEST(EndTexts, OfOthers) {
+  VocabSpec spec = test::bpe_vocab({});
+  spec.eos = 0;
+  for (const char* text : {"</s>", "_<EOT>", "[e~[", "[PAD]", "<|fim_repo|>", "<s>"}) {
+    add_token(&spec, text, TokenType::kControl);
+  }
+  EXPECT_EQ(end_tokens_of(spec), (Ids{0, 256, 257, 258, 259, 260}));
 }
 
 }  // namespace

@@ -86,6 +86,32 @@ TEST(Pretokenizer, FamiliesCutAsTheyDo) {
       {"deepseek-v3", "abc1234 d", {"abc", "123", "4", " d"}},
       {"bloom", "ab, c", {"ab", ",", " c"}},
       {"qwen35", "e\xCC\x81t", {"e\xCC\x81t"}},
+      {"chameleon", "xIMGIMGABZy  1!?", {"x", "IMGIMGABZ", "y", "  ", "1", "!", "?"}},
+      {"jais-2", "a   \n     ", {"a", "   \n", "    ", " "}},
+      {"jais-2", "a       b", {"a", "    ", "  ", " b"}},
+      {"minicpm5", "ab1234 5", {"ab", "123", "4", " ", "5"}},
+      {"ufakzeka", "Ali'nin don't", {"Ali", "'nin", " don", "'t"}},
+      {"qwen2", "Ali'dan", {"Ali", "'d", "an"}},
+      {"seed-coder", "a!!\nb", {"a", "!!", "\n", "b"}},
+      {"exaone-moe", "the cat  sat. On", {"the cat", " ", " sat", ".", " On"}},
+      {"exaone-moe", "a!/b", {"a", "!/", "b"}},
+      {"granite-embed-multi-97m", "e\xCC\x81Xy's", {"e\xCC\x81", "Xy's"}},
+      {"cohere2moe", "12345 1234x", {"12", "345", " ", "123", "4", "x"}},
+      {"youtu",
+       "aB\xEC\x95\x88\xE4\xBD\xA0 12",
+       {"a", "B", "\xEC\x95\x88", "\xE4\xBD\xA0", " ", "1", "2"}},
+      {"kimi-k2",
+       "aB\xE4\xBD\xA0\xE5\xA5\xBDx's 1234",
+       {"a", "B", "\xE4\xBD\xA0\xE5\xA5\xBD", "x's", " ", "123", "4"}},
+      // letters without case are none here
+      {"deepseek-llm",
+       "a \xC3\xA9\xD7\x90 b! 123\n ",
+       {"a", " \xC3\xA9", "\xD7\x90", " b", "!", " ", "123", "\n", " "}},
+      {"spark2_5", "a!!\n\nb1234", {"a", "!!", "\n", "\n", "b", "1", "2", "3", "4"}},
+      {"afmoe", "x1234567 y", {"x", "1", "234", "567", " y"}},
+      {"afmoe", "\xE4\xBD\xA0\xE0\xB9\x80z", {"\xE4\xBD\xA0\xE0\xB9\x80", "z"}},
+      {"superbpe", "one two 12345, x\xC2\xBD", {"one two ", "12", "345", ", x", "\xC2\xBD"}},
+      {"viking", "ab12, c", {"ab", "1", "2", ",", " c"}},
       {"qwen2", "e\xCC\x81t", {"e", "\xCC\x81t"}},
   };
   for (const Case& one : cases) {
@@ -97,12 +123,16 @@ TEST(Pretokenizer, UnknownFamily) {
   const auto made = Pretokenizer::create("nothing");
   ASSERT_FALSE(made.ok());
   EXPECT_EQ(made.status().code(), Code::kUnsupported);
-  EXPECT_STREQ(made.status().message(), "pre-tokenizer 'nothing' is not known");
+  EXPECT_STREQ(made.status().message(),
+               "pre-tokenizer 'nothing' is not known; the option pre_tokenizer names another");
 }
 
 constexpr const char* kFamilies[] = {
-    "default", "gpt-2",  "falcon",         "starcoder",   "llama-bpe", "qwen2", "qwen35",
-    "tekken",  "gpt-4o", "deepseek-coder", "deepseek-v3", "bloom",     "laguna"};
+    "default",    "gpt-2",        "falcon",         "starcoder",   "chameleon",  "llama-bpe",
+    "jais-2",     "minicpm5",     "qwen2",          "ufakzeka",    "seed-coder", "qwen35",
+    "exaone-moe", "tekken",       "gpt-4o",         "cohere2moe",  "youtu",      "kimi-k2",
+    "laguna",     "deepseek-llm", "deepseek-coder", "deepseek-v3", "spark2_5",   "afmoe",
+    "superbpe",   "bloom",        "viking"};
 
 TEST(Pretokenizer, WordsAreTheText) {
   std::mt19937 random(5);
@@ -128,9 +158,10 @@ TEST(Pretokenizer, LongRuns) {
   for (const char* family : kFamilies) {
     auto made = Pretokenizer::create(family);
     ASSERT_TRUE(made.ok());
-    for (const char* unit : {" ", "\n", "a", "A", "1", "!", "\xC3\xA9", "\xCC\x81", " \n", "'"}) {
+    for (const char* unit : {" ", "\n", "a", "A", "1", "!", "\xC3\xA9", "\xCC\x81", " \n", "'",
+                             "\xE4\xBD\xA0", "aB", "1a"}) {
       std::string text;
-      while (text.size() < 100'000) text += unit;
+      while (text.size() < 40'000) text += unit;
       Collector collector;
       const Status status = made->split(text, &collector);
       ASSERT_TRUE(status.ok()) << family << " on " << unit << ": " << status.message();

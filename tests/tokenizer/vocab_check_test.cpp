@@ -109,7 +109,8 @@ const std::vector<Hostile>& hostile_vocabularies() {
       {"merge with unknown result", good_bpe, [](VocabSpec* s) { s->merges[1] = "e th"; },
        Code::kFormat, "merge 1: its result is not in the vocabulary"},
       {"unknown pre-tokenizer", good_bpe, [](VocabSpec* s) { s->pre = "no-such\nfamily"; },
-       Code::kUnsupported, "pre-tokenizer 'no-such family' is not known"},
+       Code::kUnsupported,
+       "pre-tokenizer 'no-such family' is not known; the option pre_tokenizer names another"},
       {"unknown kind", good_bpe, [](VocabSpec* s) { s->kind = static_cast<VocabKind>(9); },
        Code::kInvalidArgument, "vocabulary kind 9 is not known"},
   };

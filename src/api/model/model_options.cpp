@@ -134,6 +134,15 @@ const OptionRow<O> kRows[] = {
     kMaxSeqLen,
     {"check_tensors", SwitchOption<O>{[](O& o) -> bool& { return o.check_tensors; }},
      "checks every weight for NaN and infinity, which reads the whole file"},
+    {"pre_tokenizer",
+     TextOption<O>{[] { return std::string("a name as in tokenizer.ggml.pre"); },
+                   [](O& o, const char* value) -> Status {
+                     o.pre_tokenizer = value;
+                     return {};
+                   },
+                   [](const O& o) { return o.pre_tokenizer; }},
+     "how texts are split into words before merges, where the file's name for it is missing or "
+     "not known; empty: as the file says"},
     {"adapter",
      TextOption<O>{[] { return std::string("a file as gen_adapter_load() takes it"); }, add_adapter,
                    joined_adapters},

@@ -268,4 +268,17 @@ Result<Part> parse_part(std::span<const std::byte> bytes) {
   return part;
 }
 
+Result<std::shared_ptr<const Metadata>> parse_metadata(std::span<const std::byte> bytes) {
+  ByteReader whole(bytes);
+  {
+    GEN_ASSIGN(const Header header, parse_header(whole));
+    GEN_TRY(MetadataParser::skip(whole, header.metadata));
+  }
+  const auto copied = bytes.first(static_cast<size_t>(whole.offset()));
+  const auto head = std::make_shared<std::vector<std::byte>>(copied.begin(), copied.end());
+  ByteReader reader(*head);
+  GEN_ASSIGN(const Header header, parse_header(reader));
+  return MetadataParser::parse(reader, header.metadata, head);
+}
+
 }  // namespace gen::gguf

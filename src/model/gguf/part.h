@@ -23,4 +23,7 @@ struct Part {
 /// bytes which change meanwhile are refused or found as they were checked.
 Result<Part> parse_part(std::span<const std::byte> bytes);
 
+/// The metadata alone, whatever the tensors are and whether they are there. The same errors.
+Result<std::shared_ptr<const Metadata>> parse_metadata(std::span<const std::byte> bytes);
+
 }  // namespace gen::gguf

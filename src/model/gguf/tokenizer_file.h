@@ -10,7 +10,8 @@
 
 namespace gen::gguf {
 
-/// The tokenizer of a GGUF file, whose tensors are not read, or of a SentencePiece model. Errors:
+/// The tokenizer of a GGUF file, whose architecture and tensors may be unknown, damaged or missing,
+/// or of a SentencePiece model. Errors:
 /// kIo, and kFormat and kUnsupported of read_vocab and the tokenizers.
 Result<std::shared_ptr<const tokenizer::Tokenizer>> load_tokenizer_file(const std::string& path);
 

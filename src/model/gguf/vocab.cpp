@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reading tokenizer.* metadata. Defaults for missing keys follow the families: what SentencePiece
-// models of the Llama kind and byte-level BPE models do when their files say nothing. See vocab.h.
+// models of the Llama kind and the other kinds do when their files say nothing. See vocab.h.
 #include "model/gguf/vocab.h"
 
 #include <algorithm>
-#include <array>
 #include <cinttypes>
 #include <limits>
 
 #include "base/log.h"
 #include "model/gguf/clean_name.h"
+#include "tokenizer/pretokenizer_data.h"
 
 namespace gen::gguf {
 namespace {
@@ -18,15 +18,33 @@ using tokenizer::TokenType;
 using tokenizer::VocabKind;
 using tokenizer::VocabSpec;
 
-Result<VocabKind> read_kind(const Metadata& metadata) {
-  GEN_ASSIGN(const std::string model, metadata.get_string("tokenizer.ggml.model"));
-  if (model == "llama") return VocabKind::kSentencePiece;
-  if (model == "gpt2") return VocabKind::kByteBpe;
-  if (model == "gemma4") return VocabKind::kTextBpe;
-  return error(
-      Code::kUnsupported,
-      "metadata 'tokenizer.ggml.model': '%.*s' is not supported (llama, gpt2 and gemma4 are)",
-      is_clean_name(model) ? shown_length(model) : 0, model.data());
+/// What the keys of a tokenizer.ggml.model mean where they are missing.
+struct ModelRow {
+  std::string_view name;
+  VocabKind kind;
+  int32_t bos, eos, unk, sep, pad;
+  bool add_bos;
+  bool add_space_prefix;
+};
+constexpr ModelRow kModels[] = {
+    {"llama", VocabKind::kSentencePiece, 1, 2, 0, -1, -1, true, true},
+    {"gpt2", VocabKind::kByteBpe, -1, -1, -1, -1, -1, false, false},
+    {"gemma4", VocabKind::kTextBpe, -1, -1, -1, -1, -1, true, false},
+    {"bert", VocabKind::kWordPiece, 101, -1, 100, 102, 0, true, false},
+    {"t5", VocabKind::kUnigram, -1, 1, 2, -1, 0, false, false},
+    {"rwkv", VocabKind::kRwkv, -1, -1, -1, -1, -1, false, false},
+};
+
+Result<const ModelRow*> read_model(const Metadata& metadata) {
+  GEN_ASSIGN(const std::string name, metadata.get_string("tokenizer.ggml.model"));
+  std::string known;
+  for (const ModelRow& row : kModels) {
+    if (row.name == name) return &row;
+    known.append(known.empty() ? "" : ", ").append(row.name);
+  }
+  return error(Code::kUnsupported,
+               "metadata 'tokenizer.ggml.model': '%.*s' is not supported (%s are)",
+               is_clean_name(name) ? shown_length(name) : 0, name.data(), known.c_str());
 }
 
 Status check_length(const char* key, size_t length, size_t tokens) noexcept {
@@ -48,7 +66,10 @@ Status read_tokens(const Metadata& metadata, VocabSpec* spec) {
                  "metadata 'tokenizer.ggml.tokens': %zu tokens outside [1, %" PRId32 "]", tokens,
                  std::numeric_limits<int32_t>::max());
   }
-  const bool needed = spec->kind == VocabKind::kSentencePiece;
+  for (size_t i = 0; i < tokens; ++i) {
+    if (spec->tokens[i].empty()) spec->tokens[i] = "[EMPTY_" + std::to_string(i) + "]";
+  }
+  const bool needed = needs_scores(spec->kind);
   constexpr const char* kScores = "tokenizer.ggml.scores";
   if (needed || metadata.has(kScores)) {
     GEN_ASSIGN(spec->scores, metadata.get_f32s(kScores));
@@ -89,11 +110,6 @@ Status read_id(const Metadata& metadata, const char* key, size_t tokens, int32_t
 }
 
 Status read_ids(const Metadata& metadata, VocabSpec* spec) {
-  if (spec->kind == VocabKind::kSentencePiece) {
-    spec->unk = 0;
-    spec->bos = 1;
-    spec->eos = 2;
-  }
   struct Row {
     const char* key;
     int32_t* id;
@@ -119,13 +135,6 @@ Status read_ids(const Metadata& metadata, VocabSpec* spec) {
   return {};
 }
 
-/// Byte-level BPE vocabularies whose models begin with BOS although their older files do not say
-/// so.
-bool begins_with_bos(const std::string& pre) {
-  constexpr std::array<std::string_view, 4> kNames = {"llama3", "llama-v3", "llama-bpe", "falcon3"};
-  return std::find(kNames.begin(), kNames.end(), pre) != kNames.end();
-}
-
 bool is_phi3(std::string name) {
   for (char& c : name) {
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
@@ -133,10 +142,30 @@ bool is_phi3(std::string name) {
   return name.find("phi-3") != std::string::npos || name.find("phi3") != std::string::npos;
 }
 
+/// The token that texts begin with although the file does not name it, or -1.
+int32_t find_bos(const VocabSpec& spec) {
+  if (spec.bos >= 0) return spec.bos;
+  for (const std::string_view text :
+       {"<|begin_of_text|>", "<｜begin▁of▁sentence｜>", "<bos>", "<s>", "[CLS]"}) {
+    const auto found = std::find(spec.tokens.begin(), spec.tokens.end(), text);
+    if (found != spec.tokens.end()) return static_cast<int32_t>(found - spec.tokens.begin());
+  }
+  return -1;
+}
+
+void complete_bos(const Metadata& metadata, VocabSpec* spec) {
+  constexpr const char* kKey = "tokenizer.ggml.bos_token_id";
+  if (!spec->add_bos || metadata.has(kKey)) return;
+  spec->bos = find_bos(*spec);
+  if (spec->bos < 0) {
+    log(LogLevel::kWarning, "metadata '%s' is missing: texts begin without such a token", kKey);
+    return;
+  }
+  log(LogLevel::kWarning, "metadata '%s' is missing: texts begin with token %" PRId32, kKey,
+      spec->bos);
+}
+
 Status read_flags(const Metadata& metadata, VocabSpec* spec) {
-  const bool sentencepiece = spec->kind == VocabKind::kSentencePiece;
-  spec->add_bos = sentencepiece || begins_with_bos(spec->pre);
-  spec->add_space_prefix = sentencepiece;
   struct Row {
     const char* key;
     bool* flag;
@@ -147,12 +176,15 @@ Status read_flags(const Metadata& metadata, VocabSpec* spec) {
       {"tokenizer.ggml.add_bos_token", &spec->add_bos},
       {"tokenizer.ggml.add_space_prefix", &spec->add_space_prefix},
       {"tokenizer.ggml.remove_extra_whitespaces", &spec->remove_extra_whitespaces},
+      {"tokenizer.ggml.normalizer.lowercase", &spec->lowercase},
   };
   for (const Row& row : rows) {
     GEN_ASSIGN(*row.flag, metadata.get_bool(row.key, *row.flag));
   }
+  constexpr const char* kAccents = "tokenizer.ggml.normalizer.strip_accents";
+  GEN_ASSIGN(spec->strip_accents, metadata.get_bool(kAccents, spec->lowercase));
   // Many files of Gemma 4 say that it does not begin with BOS, without which it writes nonsense.
-  if (spec->kind == VocabKind::kTextBpe) spec->add_bos = true;
+  if (spec->kind == VocabKind::kTextBpe && spec->pre != "sarvam-moe") spec->add_bos = true;
   return {};
 }
 
@@ -169,26 +201,74 @@ Status read_suppressed(const Metadata& metadata, VocabSpec* spec) {
   return {};
 }
 
-}  // namespace
-
-Result<VocabSpec> read_vocab(const Metadata& metadata) {
-  VocabSpec spec;
-  GEN_ASSIGN(spec.kind, read_kind(metadata));
-  GEN_TRY(read_tokens(metadata, &spec));
-  if (spec.kind != VocabKind::kSentencePiece) {
-    GEN_TRY(copy_strings(metadata, "tokenizer.ggml.merges", &spec.merges));
-  }
-  if (spec.kind == VocabKind::kByteBpe) {
-    constexpr const char* kPre = "tokenizer.ggml.pre";
-    GEN_ASSIGN(spec.pre, metadata.get_string(kPre, spec.pre));
-    if (!metadata.has(kPre)) {
+/// Byte-level BPE vocabularies are also those of two families that merge plain text.
+Status read_bpe(const Metadata& metadata, std::string_view pre_tokenizer, VocabSpec* spec) {
+  constexpr const char* kPre = "tokenizer.ggml.pre";
+  if (spec->kind == VocabKind::kByteBpe) {
+    GEN_ASSIGN(spec->pre, metadata.get_string(kPre, spec->pre));
+    if (!pre_tokenizer.empty()) {
+      spec->pre = pre_tokenizer;
+    } else if (!metadata.has(kPre)) {
       log(LogLevel::kWarning,
           "metadata '%s' is missing: words are split as '%s', which may not be how the model's are",
-          kPre, spec.pre.c_str());
+          kPre, spec->pre.c_str());
     }
+    for (const std::string_view name : {"gemma4", "granite-embed-multi-311m", "sarvam-moe"}) {
+      if (spec->pre == name) spec->kind = VocabKind::kTextBpe;
+    }
+    const tokenizer::PretokenizerRules* rules = tokenizer::find_pretokenizer_rules(spec->pre);
+    spec->add_bos = rules != nullptr && (rules->flags & tokenizer::kBeginsWithBos) != 0;
   }
+  constexpr const char* kMerges = "tokenizer.ggml.merges";
+  if (spec->kind == VocabKind::kByteBpe && !metadata.has(kMerges)) {
+    log(LogLevel::kWarning, "metadata '%s' is missing: tokens are merged in the order of their ids",
+        kMerges);
+    return {};
+  }
+  return copy_strings(metadata, kMerges, &spec->merges);
+}
+
+Status read_charsmap(const Metadata& metadata, VocabSpec* spec) {
+  constexpr const char* kKey = "tokenizer.ggml.precompiled_charsmap";
+  const Value* value = metadata.find(kKey);
+  if (value == nullptr) return {};
+  const bool bytes =
+      value->element_type() == ValueType::kU8 || value->element_type() == ValueType::kI8;
+  if (value->type() != ValueType::kArray || !bytes) {
+    return error(Code::kFormat, "metadata '%s': array of u8 wanted, %s found", kKey,
+                 value->type_text().c_str());
+  }
+  const auto data = value->bytes();
+  spec->charsmap.assign(reinterpret_cast<const char*>(data.data()), data.size());
+  return {};
+}
+
+}  // namespace
+
+Result<VocabSpec> read_vocab(const Metadata& metadata, std::string_view pre_tokenizer) {
+  VocabSpec spec;
+  GEN_ASSIGN(const ModelRow* row, read_model(metadata));
+  spec.kind = row->kind;
+  spec.bos = row->bos;
+  spec.eos = row->eos;
+  spec.unk = row->unk;
+  spec.sep = row->sep;
+  spec.pad = row->pad;
+  spec.add_bos = row->add_bos;
+  spec.add_space_prefix = row->add_space_prefix;
+  if (!pre_tokenizer.empty() && spec.kind != VocabKind::kByteBpe) {
+    return error(Code::kInvalidArgument, "pre-tokenizer '%.*s' for a vocabulary that has none",
+                 is_clean_name(pre_tokenizer) ? shown_length(pre_tokenizer) : 0,
+                 pre_tokenizer.data());
+  }
+  GEN_TRY(read_tokens(metadata, &spec));
+  if (spec.kind == VocabKind::kByteBpe || spec.kind == VocabKind::kTextBpe) {
+    GEN_TRY(read_bpe(metadata, pre_tokenizer, &spec));
+  }
+  if (spec.kind == VocabKind::kUnigram) GEN_TRY(read_charsmap(metadata, &spec));
   GEN_TRY(read_ids(metadata, &spec));
   GEN_TRY(read_flags(metadata, &spec));
+  complete_bos(metadata, &spec);
   GEN_TRY(read_suppressed(metadata, &spec));
   GEN_ASSIGN(spec.chat_template, metadata.get_string("tokenizer.chat_template", ""));
   const Value* name = metadata.find("general.name");

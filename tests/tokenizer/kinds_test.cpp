@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kinds of vocabularies with a few tokens made by hand: WordPiece, RWKV, unigram, and BPE without
+// merges. Ids of larger ones are compared in model/gguf_vocab_kinds_test.cpp.
+#include <gtest/gtest.h>
+
+#include "tokenizer/vocabularies.h"
+
+namespace gen::tokenizer {
+namespace {
+
+using test::add_token;
+using test::decode;
+using test::encode;
+using test::Ids;
+using test::must_create;
+
+VocabSpec of_kind(VocabKind kind, const std::vector<std::string>& tokens) {
+  VocabSpec spec;
+  spec.kind = kind;
+  for (const std::string& text : tokens) add_token(&spec, text, TokenType::kNormal);
+  return spec;
+}
+
+std::string failure_of(const Tokenizer& tokenizer, std::string_view text) {
+  Ids ids = {7};
+  const Status status = tokenizer.encode(text, 0, &ids);
+  EXPECT_EQ(ids, Ids{7});  // as it was
+  return status.ok() ? "" : status.message();
+}
+
+TEST(Kinds, WordPieceTakesTheLongestOfEachWord) {
+  VocabSpec spec = of_kind(VocabKind::kWordPiece,
+                           {"\xE2\x96\x81un", "\xE2\x96\x81u", "a", "able", "\xE2\x96\x81!", "ab"});
+  const auto strict = must_create(spec);
+  ASSERT_TRUE(strict);
+  EXPECT_EQ(encode(*strict, "Unable una!u"), (Ids{0, 3, 0, 2, 4, 1}));
+  EXPECT_EQ(failure_of(*strict, "u x"), "text holds a word that the vocabulary cannot express");
+  spec.unk = add_token(&spec, "[UNK]", TokenType::kUnknown);
+  const auto lenient = must_create(spec);
+  ASSERT_TRUE(lenient);
+  EXPECT_EQ(encode(*lenient, "u unx abs u"), (Ids{1, 6, 6, 1}));
+  EXPECT_EQ(encode(*lenient, "[UNK]"), (Ids{6, 6, 6}));  // a text names no special token
+  EXPECT_EQ(encode(*lenient, "u[UNK]u", kParseSpecial), (Ids{1, 6, 1}));
+  EXPECT_EQ(decode(*lenient, {0, 3, 4, 1}), "unable ! u");
+}
+
+TEST(Kinds, RwkvTakesTheLongestFromTheFront) {
+  VocabSpec spec =
+      of_kind(VocabKind::kRwkv, {"a", "ab", "abcd", "\\n\\n", "\\xc3", "\\xA9", "\\\\", "\\'"});
+  const auto strict = must_create(spec);
+  ASSERT_TRUE(strict);
+  EXPECT_EQ(encode(*strict, "abcdaab\n\n\xC3\xA9\\'"), (Ids{2, 0, 1, 3, 4, 5, 6, 7}));
+  EXPECT_EQ(decode(*strict, {2, 0, 3, 4, 5, 6, 7}), "abcda\n\n\xC3\xA9\\'");
+  EXPECT_EQ(failure_of(*strict, "ab\n"), "vocabulary has no token for byte 0x0a");
+  spec.unk = 0;
+  EXPECT_EQ(encode(*must_create(spec), "abc\n"), (Ids{1, 0, 0}));
+  for (const char* broken : {"x\\", "\\x", "\\xg0", "\\x4"}) {
+    spec.tokens[2] = broken;
+    const auto made = create_tokenizer(spec);
+    ASSERT_FALSE(made.ok()) << broken;
+    EXPECT_EQ(made.status().code(), Code::kFormat);
+    EXPECT_STREQ(made.status().message(), "token 2 has a broken escape");
+  }
+}
+
+TEST(Kinds, UnigramTakesTheBestSum) {
+  VocabSpec spec = of_kind(VocabKind::kUnigram, {"\xE2\x96\x81", "a", "b", "ab",
+                                                 "\xE2\x96\x81"
+                                                 "a"});
+  spec.scores = {-1, -2, -3, -4, -5};
+  spec.add_space_prefix = true;
+  spec.unk = add_token(&spec, "<unk>", TokenType::kUnknown);
+  const auto made = must_create(spec);
+  ASSERT_TRUE(made);
+  EXPECT_EQ(encode(*made, "a"), (Ids{0, 1}));   // -3, not -5
+  EXPECT_EQ(encode(*made, "ab"), (Ids{0, 3}));  // -5, not -6
+  EXPECT_EQ(encode(*made, "axyb"), (Ids{0, 1, 5, 2}));
+  spec.charsmap = "\x04";
+  const auto damaged = create_tokenizer(spec);
+  ASSERT_FALSE(damaged.ok());
+  EXPECT_EQ(damaged.status().code(), Code::kFormat);
+}
+
+TEST(Kinds, WithoutMergesTheLowerIdIsJoinedFirst) {
+  VocabSpec spec = test::bpe_vocab({});
+  for (const char* text : {"bc", "ab", "abc", "cd", "abcde"}) {
+    add_token(&spec, text, TokenType::kNormal);
+  }
+  const auto made = must_create(spec);
+  ASSERT_TRUE(made);
+  EXPECT_EQ(encode(*made, "abc"), Ids{258});          // bc, then a with it
+  EXPECT_EQ(encode(*made, "abcd"), (Ids{258, 'd'}));  // bc before ab and cd
+  EXPECT_EQ(encode(*made, "abcde"), Ids{260});  // no two parts make it, but the word is a token
+  EXPECT_EQ(encode(*made, "xabcde"), (Ids{'x', 258, 'd', 'e'}));
+  EXPECT_EQ(encode(*made, "\xC3\xA9"), (Ids{0xC3, 0xA9}));
+}
+
+}  // namespace
+}  // namespace gen::tokenizer
