@@ -343,13 +343,13 @@ TEST(WindowedModel, SessionsMayKeepOnlyTheWindow) {
   gen_free(generator);
   generator = nullptr;
   ASSERT_EQ(gen_options_set(options, "window_rewind", "0", &error), GEN_OK);
-  ASSERT_EQ(gen_options_set_paged_kv(options, 4, 16, &error), GEN_OK);
+  ASSERT_EQ(gen_options_set(options, "tiered_kv", "4", &error), GEN_OK) << error.message;
   EXPECT_EQ(gen_create(model, options, &generator, &error), GEN_ERROR_INVALID_ARGUMENT);
   EXPECT_NE(std::string(error.message).find("window_rewind"), std::string::npos) << error.message;
   // What nobody has set is no reason.
   gen_options* unset = nullptr;
   ASSERT_EQ(gen_options_new(&unset, &error), GEN_OK);
-  ASSERT_EQ(gen_options_set_paged_kv(unset, 4, 16, &error), GEN_OK);
+  ASSERT_EQ(gen_options_set(unset, "tiered_kv", "4", &error), GEN_OK) << error.message;
   EXPECT_EQ(gen_create(model, unset, &generator, &error), GEN_OK) << error.message;
   gen_free(generator);
   generator = nullptr;
