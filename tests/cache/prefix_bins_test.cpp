@@ -57,7 +57,8 @@ class PrefixBins : public testing::Test {
     }
     ASSERT_TRUE(cache_->insert(1, tokens, blocks).ok());
     for (Block* block : blocks) {
-      if (block != nullptr) ASSERT_TRUE(pool_->release(block).ok());
+      if (block == nullptr) continue;
+      ASSERT_TRUE(pool_->release(block).ok());
     }
   }
   /// How many tokens are found. What a row behind them sees must be there, and be the text's.

@@ -321,7 +321,7 @@ TEST_P(WindowCaches, KeepTheNewestPoints) {
 TEST_P(WindowCaches, WithoutMemoryThereIsNoPoint) {
   make({17, 0, 8, 0, 2});
   test::CountingAllocator allocator;
-  for (const size_t refused : {0, 1, 2}) {  // of the copies
+  for (const size_t refused : {size_t{0}, size_t{1}, size_t{2}}) {  // of the copies
     {
       const Cache cache =
           cache::make_windowed_cache(GetParam().kind, model_->model().layer_shapes(), kContext,
