@@ -356,7 +356,6 @@ class Lists {
     return zero_;
   }
   std::unique_ptr<engine::Weight> weight(DType type, bool gated) {
-    const quant::Format& format = *quant::find_format(type);
     const DTypeInfo& info = *dtype_info(type);
     const auto values = random_row(static_cast<size_t>(2 * kCols * kCols), 79, 0.1F);
     std::vector<std::byte> bytes(values.size() / info.block_elements * info.block_bytes);
