@@ -59,7 +59,7 @@ void tokenize(const Tokenize& options) {
 void add_tokenize(CLI::App& app) {
   auto options = std::make_shared<Tokenize>();
   CLI::App* command = app.add_subcommand("tokenize", "convert standard input to token ids");
-  command->add_option("-m,--model", options->model.path,
+  command->add_option("-m,--model,FILE", options->model.path,
                       "GGUF or SentencePiece file (the bundled model if not given)");
   command->add_flag("--json", options->json, "print {\"tokens\":[…]}");
   command->add_flag("--bos", options->bos, "put the begin-of-sequence token first");

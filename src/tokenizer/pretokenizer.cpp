@@ -178,8 +178,9 @@ Result<Pretokenizer> Pretokenizer::create(std::string_view name) {
   const PretokenizerRules* rules = find_pretokenizer_rules(name);
   if (rules == nullptr) {
     return error(Code::kUnsupported,
-                 "pre-tokenizer '%.*s' is not known; the option pre_tokenizer names another",
-                 static_cast<int>(std::min<size_t>(name.size(), 64)), name.data());
+                 "pre-tokenizer '%.*s' is not known; the option pre_tokenizer names another: %s, …",
+                 static_cast<int>(std::min<size_t>(name.size(), 64)), name.data(),
+                 pretokenizer_examples().c_str());
   }
   Pretokenizer made;
   made.flags_ = rules->flags;

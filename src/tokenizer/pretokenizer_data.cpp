@@ -259,4 +259,16 @@ const PretokenizerRules* find_pretokenizer_rules(std::string_view name) noexcept
   return nullptr;
 }
 
+std::string pretokenizer_examples() {
+  std::string names;
+  const char* const* last = nullptr;
+  for (const Named& entry : kTable) {
+    const auto* const expressions = entry.rules.expressions.data();
+    if (expressions == last) continue;
+    last = expressions;
+    names.append(names.empty() ? "" : ", ").append(entry.name);
+  }
+  return names;
+}
+
 }  // namespace gen::tokenizer

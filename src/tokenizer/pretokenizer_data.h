@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace gen::tokenizer {
@@ -33,5 +34,8 @@ struct PretokenizerRules {
 
 /// Null for an unknown name.
 const PretokenizerRules* find_pretokenizer_rules(std::string_view name) noexcept;
+
+/// A name for each kind of words, with commas between them.
+std::string pretokenizer_examples();
 
 }  // namespace gen::tokenizer

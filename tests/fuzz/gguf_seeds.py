@@ -64,6 +64,25 @@ BYTE_BPE = [
     ("tokenizer.ggml.merges", "[string]", ["a b"]),
     ("tokenizer.ggml.eos_token_id", "u32", 129),
 ]
+WORDPIECE = [
+    ("tokenizer.ggml.model", "string", "bert"),
+    ("tokenizer.ggml.tokens", "[string]", ["[PAD]", "[UNK]", "[CLS]", "\u2581a", "\u2581", "e", "b", ""]),
+    ("tokenizer.ggml.token_type", "[i32]", [3, 2, 3, 1, 1, 1, 1, 1]),
+    ("tokenizer.ggml.unknown_token_id", "u32", 1),
+    ("tokenizer.ggml.normalizer.lowercase", "bool", 1),
+]
+UNIGRAM = [
+    ("tokenizer.ggml.model", "string", "t5"),
+    ("tokenizer.ggml.tokens", "[string]", ["<pad>", "</s>", "<unk>", "\u2581", "a", "b"]),
+    ("tokenizer.ggml.scores", "[f32]", [0, 0, 0, -1, -2, -3]),
+    ("tokenizer.ggml.token_type", "[i32]", [3, 3, 2, 1, 1, 1]),
+    ("tokenizer.ggml.precompiled_charsmap", "[u8]", [4, 0, 0, 0, 0, 0, 0, 0, 97, 0]),
+]
+RWKV = [
+    ("tokenizer.ggml.model", "string", "rwkv"),
+    ("tokenizer.ggml.tokens", "[string]", ["<s>", "a", "a b", "\\n", "\\xc3\\xa9", "\\x20", "b"]),
+    ("tokenizer.ggml.token_type", "[i32]", [3, 1, 1, 1, 1, 1, 1]),
+]
 
 
 def seeds():
@@ -79,6 +98,12 @@ def seeds():
     yield "split", gguf([("split.no", "u16", 0), ("split.count", "u16", 1), ("split.tensors.count", "i32", 0)])
     yield "sentencepiece", gguf(SENTENCEPIECE)
     yield "byte_bpe", gguf(BYTE_BPE)
+    yield "without_merges", gguf(BYTE_BPE[:4])
+    yield "missing_bos", gguf([("tokenizer.ggml.pre", "string", "llama3")] + BYTE_BPE[:1] + BYTE_BPE[2:])
+    yield "wordpiece", gguf(WORDPIECE)
+    yield "unigram", gguf(UNIGRAM[:4])
+    yield "charsmap", gguf(UNIGRAM)
+    yield "rwkv", gguf(RWKV)
     yield "everything", gguf(every_scalar + every_array + SENTENCEPIECE, tensors)
     good = gguf(every_scalar, tensors)
     yield "truncated", good[:-40]
