@@ -260,6 +260,36 @@ TEST(WindowChats, ATurnEvaluatesOnlyItself) {
   }
 }
 
+// A long question, and calls of tools with thoughts that stay until the next question: then all of
+// these go, so the end of the question is worth more than places between the calls.
+TEST(WindowChats, AQuestionBeforeManyCalls) {
+  const Windows world(9);
+  const auto full = world.full();
+  const auto plain = [](uint32_t seed, size_t n) {  // no message ends in it
+    Tokens tokens = text_of(seed, n);
+    for (int32_t& token : tokens) token = 2 + token % 40;
+    return tokens;
+  };
+  for (const int32_t copies : {2, 3, 8}) {
+    for (const size_t result : {3U, 20U, 40U}) {
+      SCOPED_TRACE(testing::Message() << copies << " " << result);
+      const auto session = world.generator(options_of(8, 5, copies))->new_session().value();
+      const auto other = full->new_session().value();
+      const Tokens question = plain(1, 600);
+      ASSERT_EQ(say(*session, question, 40), say(*other, question, 40));
+      for (uint32_t call = 2; call < 7; ++call) {
+        ASSERT_EQ(say(*session, plain(call, result), 20), say(*other, plain(call, result), 20));
+      }
+      ASSERT_TRUE(session->truncate(600).ok());
+      ASSERT_TRUE(other->truncate(600).ok());
+      const int64_t before = world.model->rows;
+      const Said said = say(*session, plain(9, 30), 1);
+      EXPECT_LE(world.model->rows - before, 30 + kNear);
+      EXPECT_EQ(said, say(*other, plain(9, 30), 1));
+    }
+  }
+}
+
 // By default windows are kept, where they are smaller than what there is to keep.
 TEST(WindowChats, ByDefault) {
   test::TinyModelSpec spec = Windows::spec(16, false);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -28,27 +29,23 @@ int32_t segment_of(int32_t reach) {
   return size;
 }
 
-/// Entries [from(), length()) as they were at that length. They lie in the ring until the copy is
-/// made. Immutable.
+/// Entries [from(), length()) as they were at that length. They lie in the ring until make(), and
+/// take no bytes. Immutable from then on.
 class WindowCopy final : public StateSnapshot {
  public:
   WindowCopy(int32_t from, int32_t length, size_t bytes) noexcept
       : from_(from), length_(length), bytes_(bytes) {}
 
   /// Copies them out of the ring; entry `from()` becomes the first. kOutOfMemory and the like.
-  static Result<std::shared_ptr<const WindowCopy>> make(const WindowCopy& of, int32_t segments,
-                                                        const engine::KvEntries& ring,
-                                                        engine::EngineMemory& memory) {
-    auto made = std::make_shared<WindowCopy>(of.from_, of.length_, of.bytes_);
-    GEN_ASSIGN(made->buffer_, memory.allocate(of.bytes_));
-    const size_t segment = of.bytes_ / static_cast<size_t>(segments);
+  Status make(int32_t segments, const engine::KvEntries& ring, engine::EngineMemory& memory) {
+    GEN_ASSIGN(buffer_, memory.allocate(bytes_));
+    const size_t segment = bytes_ / static_cast<size_t>(segments);
     for (int32_t i = 0; i < segments; ++i) {
-      made->table_.push_back(made->buffer_.data() +
-                             static_cast<std::ptrdiff_t>(static_cast<size_t>(i) * segment));
+      table_.push_back(buffer_.data() +
+                       static_cast<std::ptrdiff_t>(static_cast<size_t>(i) * segment));
     }
-    const engine::KvRun run{of.from_, 0, of.length_ - of.from_};
-    GEN_TRY(memory.run(engine::KvCopyArgs{ring, {ring.layers, {made->table_}}, {&run, 1}}));
-    return std::shared_ptr<const WindowCopy>(std::move(made));
+    const engine::KvRun run{from_, 0, length_ - from_};
+    return memory.run(engine::KvCopyArgs{ring, {ring.layers, {table_}}, {&run, 1}});
   }
   /// Copies those before `end` back.
   Status restore(int32_t end, const engine::KvEntries& ring, engine::EngineMemory& memory) const {
@@ -57,7 +54,7 @@ class WindowCopy final : public StateSnapshot {
   }
 
   [[nodiscard]] int32_t from() const noexcept { return from_; }
-  [[nodiscard]] bool made() const noexcept { return !table_.empty(); }
+  [[nodiscard]] bool made() const noexcept { return bytes_ > 0; }
   [[nodiscard]] int32_t length() const noexcept override { return length_; }
   [[nodiscard]] size_t bytes() const noexcept override { return bytes_; }
   [[nodiscard]] const void* memory() const noexcept override { return this; }
@@ -65,7 +62,7 @@ class WindowCopy final : public StateSnapshot {
  private:
   int32_t from_;
   int32_t length_;
-  size_t bytes_;
+  size_t bytes_;  // 0: it is in the ring
   std::vector<engine::EnginePtr<std::byte>> table_;
   engine::EngineBuffer buffer_;
 };
@@ -136,9 +133,10 @@ class WindowCache final : public KvCache {
     const int32_t from = std::max(first_kept(n, size_.reach + size_.rewind), held);
     try {
       points_.reserve(1);
-      points_.add(std::make_shared<WindowCopy>(from, n, copy_bytes()), place);
+      points_.add(std::make_shared<WindowCopy>(from, n, 0), place);
     } catch (...) {  // no memory: a cut evaluates more again
     }
+    drop_waiting();
   }
   void set_first_held(int32_t /*layer*/, int32_t entry) noexcept override {
     held_from_ = std::max(held_from_, entry);
@@ -204,10 +202,7 @@ class WindowCache final : public KvCache {
 
   [[nodiscard]] MemoryUse memory() const noexcept override {
     MemoryUse use;
-    use.resident = buffer_.size();
-    for (const SnapshotList::Entry& point : points_.entries()) {
-      if (copy_of(point).made()) use.resident += point.snapshot->bytes();
-    }
+    use.resident = buffer_.size() + points_.bytes();
     use.payload =
         static_cast<size_t>(std::min(length(), size_.reach + 1)) * traits_.bytes_per_entry;
     use.metadata = sizeof(*this) + layout_.table_bytes() + table_.size() * sizeof(table_[0]);
@@ -226,19 +221,53 @@ class WindowCache final : public KvCache {
   static const WindowCopy& copy_of(const SnapshotList::Entry& point) noexcept {
     return static_cast<const WindowCopy&>(*point.snapshot);
   }
-  /// Copies the points that have entries before `held`, which are about to be written over.
+  /// Copies the points that have entries before `held`, which are about to be written over. What
+  /// the copies of others must go for goes first, or the point itself.
   void copy_points(int32_t held) noexcept {
-    for (size_t i = points_.entries().size(); i-- > 0;) {
-      const WindowCopy& point = copy_of(points_.entries()[i]);
-      if (point.made() || point.from() >= held) continue;
-      std::shared_ptr<const WindowCopy> made;
+    const auto is_due = [held](const SnapshotList::Entry& point) {
+      return !copy_of(point).made() && copy_of(point).from() < held;
+    };
+    for (;;) {
+      const auto points = points_.entries();
+      const auto due = std::find_if(points.begin(), points.end(), is_due);
+      if (due == points.end()) return;
+      const auto at = static_cast<size_t>(due - points.begin());
+      std::shared_ptr<WindowCopy> copy;
       try {
-        auto copied = WindowCopy::make(point, size_.copy_segments, all(), memory_);
-        if (copied.ok()) made = std::move(copied).value();
+        copy = std::make_shared<WindowCopy>(copy_of(*due).from(), copy_of(*due).length(),
+                                            copy_bytes());
       } catch (...) {  // no memory: a cut evaluates more again
       }
-      points_.replace(i, std::move(made));
+      points_.replace(at, copy);
+      const auto left = points_.entries();
+      const auto kept = std::find_if(left.begin(), left.end(),
+                                     [&](const auto& point) { return point.snapshot == copy; });
+      if (copy == nullptr || kept == left.end()) continue;
+      bool made = false;
+      try {
+        made = copy->make(size_.copy_segments, all(), memory_).ok();
+      } catch (...) {  // the same
+      }
+      if (!made) points_.replace(static_cast<size_t>(kept - left.begin()), nullptr);
     }
+  }
+  /// Of too many points in the ring, lets the one go that is the closest behind another.
+  void drop_waiting() noexcept {
+    constexpr int32_t kMost = 16;
+    const auto points = points_.entries();
+    int32_t waiting = 0;
+    size_t closest = 0;
+    int32_t least = std::numeric_limits<int32_t>::max();
+    for (size_t i = 0; i < points.size(); ++i) {
+      if (copy_of(points[i]).made()) continue;
+      ++waiting;
+      const int32_t before = i > 0 ? points[i - 1].snapshot->length() : 0;
+      const int32_t gap = points[i].snapshot->length() - before;
+      if (i + 1 == points.size() || gap >= least) continue;
+      least = gap;
+      closest = i;
+    }
+    if (waiting > kMost) points_.replace(closest, nullptr);
   }
   /// Brings back the window of as many of the first `n` positions as a copy has; their number.
   int32_t restore(int32_t n) noexcept {

@@ -59,7 +59,7 @@ void SnapshotList::replace(size_t i, Snapshot by) noexcept {
   } else {
     entries_.erase(entries_.begin() + static_cast<std::ptrdiff_t>(i));
   }
-  count();
+  fit();
 }
 
 SnapshotList::Run SnapshotList::run_from(size_t first) const noexcept {
@@ -109,12 +109,14 @@ SnapshotList::Run SnapshotList::victim() const noexcept {
     }
   }
   const auto holds = [](const Run& run, size_t i) { return i >= run.first && i < run.end; };
+  const auto frees = [this](const Run& run) { return entries_[run.first].snapshot->bytes() > 0; };
   Run least;
   double least_loss = std::numeric_limits<double>::infinity();
   for (size_t i = 0; i < entries_.size();) {
     const Run run = run_from(i);
     i = run.end;
     if (holds(run, last[0]) || holds(run, last[1]) || holds(run, last[2])) continue;
+    if (!frees(run)) continue;
     const double lost = loss(run);
     if (lost >= least_loss) continue;
     least = run;
@@ -125,6 +127,7 @@ SnapshotList::Run SnapshotList::victim() const noexcept {
     size_t first = last[rank];
     while (first > 0 && holds(run_from(first - 1), last[rank])) --first;
     const Run run = run_from(first);
+    if (!frees(run)) continue;
     bool better = false;
     for (size_t other = 0; other < rank; ++other) better = better || holds(run, last[other]);
     if (!better) least = run;

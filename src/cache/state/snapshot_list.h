@@ -19,7 +19,8 @@ namespace gen::cache {
 /// budget is exceeded, those go whose loss costs least: the rows to run again from the snapshot
 /// before, times how probable a cut between it and the next one is. Cuts are the less probable the
 /// further they lie from the end, in inverse proportion, so old snapshots thin out exponentially;
-/// at borders there are more of them. The newest snapshot and the two newest borders go last.
+/// at borders there are more of them. The newest snapshot and the two newest borders go last. Those
+/// that take no bytes stay.
 /// Threads: not synchronised.
 class SnapshotList {
  public:
@@ -48,7 +49,8 @@ class SnapshotList {
   void insert(const SnapshotList& others);
   /// Drops all that are longer than `n`.
   void cut(int32_t n) noexcept;
-  /// Puts one of the same length and size in the place of entry `i`; null: removes the entry.
+  /// Puts one of the same length in the place of entry `i`; null: removes the entry. What exceeds
+  /// the budget then goes.
   void replace(size_t i, Snapshot by) noexcept;
 
  private:
