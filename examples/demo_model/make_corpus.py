@@ -7,8 +7,8 @@ A line of corpus.jsonl is a JSON list: ["text", TEXT] for a plain document, ["ch
 for a dialogue, ["tools", ...] for one with tools. vocabulary.txt has the same sentences one a line, for spm_train. The held-out text (stories
 and JSON, documents separated by a blank line) is made first, and no document of it is ever repeated in the
 training part. With --drill most documents are dialogues, and those practise what a small model
-finds hard: sums, and stories about what was asked for. With --tools three in five are conversations with tools in the
-form of the chat template; the others are stories and the drill, so that nothing is forgotten.
+finds hard: sums, and stories about what was asked for. With --tools every second document is a conversation with tools in the
+form of the chat template; the others are sums without tools, stories and the drill, so that nothing is forgotten.
 """
 import argparse
 import json
@@ -52,10 +52,13 @@ def main():
     with open(os.path.join(args.out, "corpus.jsonl"), "w", encoding="utf-8") as out, \
             open(os.path.join(args.out, "vocabulary.txt"), "w", encoding="utf-8") as words:
         while size < args.megabytes * 1e6:
-            if args.tools and r.random() < 0.6:
+            if args.tools and r.random() < 0.5:
                 value = ["tools", tool_talk.conversation(r)]
                 texts = [content for _, content in value[1]]
-            elif r.random() < (0.3 if args.tools else 0.8 if args.drill else 0.42):
+            elif args.tools and r.random() < 0.45:
+                value = ["chat", talk.practice(r)]
+                texts = [content for _, content in value[1]]
+            elif r.random() < (0.35 if args.tools else 0.8 if args.drill else 0.42):
                 value = ["chat", talk.chat(r, args.drill or args.tools, not args.tools)]
                 texts = [content for _, content in value[1]] + [role for role, _ in value[1][:1]]
             else:

@@ -102,6 +102,11 @@ def sums(r):
     return f"Which is bigger, {x} or {y}?", f"{max(x, y)} is bigger than {min(x, y)}."
 
 
+def practice(r):
+    """Some sums, one after the other."""
+    return [turn for _ in range(r.choice([1, 1, 2, 3, 5, 8])) for turn in zip(("user", "assistant"), sums(r))]
+
+
 def fact(r):
     kind = r.random()
     if kind < 0.18:
