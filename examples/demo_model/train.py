@@ -175,7 +175,7 @@ def main():
 
     fresh = not os.path.exists(path + ".loss.csv")
     log = open(path + ".loss.csv", "a", newline="")
-    table = csv.writer(log)
+    table = csv.writer(log, lineterminator="\n")
     if fresh:
         table.writerow(["step", "tokens", "minutes", "rate", "train_loss", "heldout_loss"])
     stop = []

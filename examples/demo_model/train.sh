@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Makes everything in this folder anew: corpus, vocabulary, both models, both GGUF files, held-out text.
 # usage: train.sh [BUILD_FOLDER] [STORY_MINUTES] [PRACTICE_MINUTES] [DRAFT_MINUTES] [TOOLS_MINUTES]
-#        (default: build-demo in the source tree, 65, 8, 20, 28; of processor time per thread)
+#        (default: build-demo in the source tree, 65, 8, 20, 54; of processor time per thread)
 # With STORY_MINUTES 0 the story model's first two phases and the draft are left out: the story model of this folder
 # goes on with conversations with tools.
 set -eu
@@ -11,7 +11,7 @@ build=${1:-$here/../../build-demo}
 story_minutes=${2:-65}
 practice_minutes=${3:-8}
 draft_minutes=${4:-20}
-tools_minutes=${5:-28}
+tools_minutes=${5:-54}
 python=/usr/bin/python3
 
 # Debian's torch computes with whatever BLAS is chosen; the reference BLAS is about twenty times slower.
@@ -64,6 +64,7 @@ fi
 echo "5/7 conversations with tools ($tools_minutes minutes)"
 train story --data "$tools/tokens" --out "$tools" --start "$start" --matrix-rate 0.008 --adam-rate 0.0024 \
   --minutes "$tools_minutes" --decay-minutes "$tools_minutes"
+"$python" average.py 0.95 "$tools/story.pt" 0.05 "$start" --out "$tools/mean.pt"  # brings some of the stories back
 if [ "$story_minutes" != 0 ]; then
   echo "6/7 draft model ($draft_minutes minutes)"
   train draft --data "$build/tokens" --out "$build" --minutes "$draft_minutes" --decay-minutes 6
@@ -71,7 +72,7 @@ fi
 echo "7/7 export"
 for name in $models; do
   checkpoint=$build/draft.pt
-  if [ "$name" = story ]; then checkpoint=$tools/story.pt; fi
+  if [ "$name" = story ]; then checkpoint=$tools/mean.pt; fi
   "$python" export_gguf.py "$checkpoint" --vocabulary "$build/vocabulary.vocab" --out "$name.gguf"
   "$python" sample.py "$checkpoint" --vocabulary "$build/vocabulary.model" --heldout heldout.txt --quantised \
     --prompt "Once upon a time"

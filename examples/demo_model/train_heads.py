@@ -123,7 +123,7 @@ def main():
     path = os.path.join(args.out, args.name)
     spent, seen, running = 0.0, 0, None
     with open(path + ".loss.csv", "w", newline="") as log:
-        table = csv.writer(log)
+        table = csv.writer(log, lineterminator="\n")
         table.writerow(["head", "step", "tokens", "minutes", "rate", "loss", "tokens_a_step"])
         while True:
             begun = time.process_time()

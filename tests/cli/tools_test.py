@@ -4,7 +4,8 @@
 
 usage: tools_test.py PROGRAM SOURCE_DIR
 
-The model knows no tools; a call of the first answer is demanded, and its schema leaves one possible call.
+In most tests the model knows no tools; a call of the first answer is demanded, and its schema leaves one possible
+call. The bundled model calls its tools itself.
 """
 import json
 import os
@@ -14,12 +15,18 @@ import tempfile
 import unittest
 
 PROGRAM, SOURCE = sys.argv[1:3]
+STORY = os.path.join(SOURCE, "examples/demo_model/story.gguf")
 DRAFT = os.path.join(SOURCE, "examples/demo_model/draft.gguf")
 FORM = """{{ tools | tojson }}{% for m in messages %}<|im_start|>{{ m.role }}
 {{ m.content }}{% for c in m.tool_calls or [] %}<tool_call>{"name": "{{ c.function.name }}", "arguments": {{
 c.function.arguments | tojson }}}</tool_call>{% endfor %}<|im_end|>
 {% endfor %}{% if add_generation_prompt %}<|im_start|>assistant
 {% endif %}"""
+COMPUTE = """import json, sys
+given = json.load(sys.stdin)["expression"]
+a, operation, b = given.split()
+print({"+": int(a) + int(b), "-": int(a) - int(b), "*": int(a) * int(b)}[operation])
+print(given, file=open(sys.argv[1], "a"))"""
 CAPITAL = {"name": "capital", "description": "d", "parameters": {
     "type": "object", "properties": {"country": {"enum": ["Norway"]}}, "required": ["country"]}}
 
@@ -80,6 +87,32 @@ class Tools(unittest.TestCase):
             self.assertEqual(done.stderr.count(b"\n"), 1)
         for option in ("no_such=1", "reasoning=maybe", "tool_choice"):
             self.assertEqual(self.chat([runs], "--set", option).returncode, 2, option)
+
+    def story(self, tools, questions):
+        done = subprocess.run([PROGRAM, "chat", "-m", STORY, "--temp", "0", "-n", "100", "--tools", tools],
+                              input="".join(q + "\n" for q in questions), capture_output=True, text=True, timeout=300)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        return done.stdout.splitlines()
+
+    def test_the_bundled_model_computes(self):
+        said = self.story("calculator", ["What is 17 * 23?", "What is 412 plus 89?", "How much is 905 - 38?"])
+        self.assertEqual([line.split()[-1].strip(".") for line in said], [str(17 * 23), str(412 + 89), str(905 - 38)])
+
+    def test_the_bundled_model_calls_tools_of_a_file(self):
+        path, seen = self.path("both.json"), self.path("seen")
+        function = {"name": "calculator", "description": "Computes an expression.", "parameters": {
+            "type": "object", "properties": {"expression": {"type": "string"}}, "required": ["expression"]}}
+        lookup = {"name": "lookup", "description": "Looks up a person.", "parameters": {
+            "type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}}
+        with open(path, "w") as file:
+            json.dump([{"type": "function", "function": function, "command": [sys.executable, "-c", COMPUTE, seen]},
+                       {"type": "function", "function": lookup, "values": {"Mia": '{"age": 7}', "Tom": '{"city": "Rome"}'}}], file)
+        said = self.story(path, ["How old is Mia?", "What is 17 * 23?", "Where does Tom live?", "What is 412 plus 89?", "How much is 905 - 38?"])
+        self.assertEqual(len(said), 5, said)
+        for value, line in zip(("7", str(17 * 23), "Rome", str(412 + 89), str(905 - 38)), said):
+            self.assertIn(value, line)
+        with open(seen) as file:
+            self.assertEqual(file.read().splitlines(), ["17 * 23", "412 + 89", "905 - 38"])
 
     def test_a_template_without_tools_is_refused(self):
         done = self.chat([{"type": "function", "function": CAPITAL, "values": {}}], form=False)

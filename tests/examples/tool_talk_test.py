@@ -40,6 +40,12 @@ class ToolTalk(unittest.TestCase):
             request = {"messages": messages, "tools": [tool_talk.described(t) for t in tools]}
             self.assertEqual(rendered(request, "--template", TEMPLATE), turns)
 
+    def test_the_file_has_this_template(self):
+        r = random.Random(13)
+        tools, messages = tool_talk.messages(r)
+        request = {"messages": messages, "tools": [tool_talk.described(t) for t in tools], "add_generation_prompt": True}
+        self.assertEqual(rendered(request), rendered(request, "--template", TEMPLATE))
+
     def test_without_tools_nothing_is_new(self):
         talk = [{"role": "system", "content": " Be kind.\n"}, {"role": "user", "content": "Hi"}, {"role": "assistant", "content": ""},
                 {"role": "user", "content": "<tool_call>"}, {"role": "poet", "content": "é\n\n"}]

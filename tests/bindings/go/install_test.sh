@@ -22,7 +22,7 @@ export GO111MODULE=on GOFLAGS=-mod=mod GOPROXY=off GOWORK=off GOTOOLCHAIN=local 
 "$1" build -o teller .
 out=$(./teller "$PREFIX/$SHARE/generate/story.gguf")
 case $out in
-  ", a gentle young boy named Sam"*"stopped: "*) ;;
+  ", a gentle young boy named Harry"*"stopped: "*) ;;
   *) echo "the installed module told: $out" >&2; exit 1 ;;
 esac
 

@@ -32,4 +32,4 @@ printf 'A story about a dog, please.\nAnd then?\n' >"$work/input"
 run ChatLoop 'dog' <"$work/input"
 sed -n '/^```java$/,/^```$/p' "$readme" | sed -n '2,/^```$/p' | grep -v '^```' >"$work/Story.java"
 examples=$work
-run Story 'there was' </dev/null
+run Story '^, a kind little unicorn' </dev/null
