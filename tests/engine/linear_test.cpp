@@ -668,10 +668,10 @@ TEST(Prepare, RefusesWhatDoesNotFit) {
     return weight.status().code();
   };
   WeightSource unknown = w.source("blk.0.attn_q.weight");
-  unknown.type = DType::kIQ1_S;
-  EXPECT_EQ(code(WeightRole::kLinear, {unknown}, "IQ1_S"), Code::kUnsupported);
+  unknown.type = DType::kQ8_1;
+  EXPECT_EQ(code(WeightRole::kLinear, {unknown}, "Q8_1"), Code::kUnsupported);
   EXPECT_EQ(code(WeightRole::kLinear, {unknown}, "blk.0.attn_q.weight"), Code::kUnsupported);
-  EXPECT_EQ(code(WeightRole::kEmbedding, {unknown}, "IQ1_S"), Code::kUnsupported);
+  EXPECT_EQ(code(WeightRole::kEmbedding, {unknown}, "Q8_1"), Code::kUnsupported);
   WeightSource shorter = w.source("short");
   shorter.data = shorter.data.first(shorter.data.size() - 1);
   EXPECT_EQ(code(WeightRole::kLinear, {shorter}, "short"), Code::kFormat);

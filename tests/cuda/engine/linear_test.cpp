@@ -513,10 +513,10 @@ TEST(CudaLinear, RefusesByName) {
   EXPECT_EQ(status.code(), Code::kUnsupported);
   EXPECT_NE(std::string(status.message()).find("Q8_0 and Q4_0"), std::string::npos);
   WeightSource odd = a.source();
-  odd.type = DType::kIQ1_S;
+  odd.type = DType::kQ8_1;
   status = refusal(WeightRole::kLinear, {odd});
   EXPECT_EQ(status.code(), Code::kUnsupported);
-  EXPECT_NE(std::string(status.message()).find("IQ1_S"), std::string::npos);
+  EXPECT_NE(std::string(status.message()).find("Q8_1"), std::string::npos);
   odd = a.source();
   odd.rows = 5;
   EXPECT_EQ(refusal(WeightRole::kLinear, {odd}).code(), Code::kFormat);
