@@ -318,6 +318,41 @@ TEST_P(WindowCaches, KeepTheNewestPoints) {
   EXPECT_EQ(fork->length(), 440);
 }
 
+// What a loaded state lacks is not there for a later cut either.
+TEST_P(WindowCaches, PointsOfLoadedStatesKnowWhatIsThere) {
+  for (const int32_t length : {76, 120, 210}) {
+    make({7, 0, 8, 0, 1});
+    const std::vector<int32_t> one = {5};
+    Cache cache = windowed();
+    const Cache all = full();
+    std::vector<int32_t> text;
+    for (int32_t i = 0; i < length; ++i) text.push_back(i * i % 50);
+    for (const auto& each : {cache.get(), all.get()}) {
+      for (int32_t at = 0; at < length; at += 8) {
+        const auto begin = text.begin() + at;
+        (void)model_->feed(*each, {begin, begin + std::min(8, length - at)});
+      }
+    }
+    Cache loaded = windowed();
+    const std::vector<std::byte> state = state_of(*cache);
+    auto reader = cache::StateReader::open(state).value();
+    ASSERT_TRUE(loaded->restore(reader).ok());
+    loaded->remember(length, cache::SnapshotPlace::kBorder);
+    for (int i = 0; i < 3; ++i) {
+      (void)model_->feed(*loaded, one);
+      (void)model_->feed(*all, one);
+    }
+    for (const int32_t to : {length, length - 4, length - 10, length - 20, 4}) {
+      const Cache other = loaded->fork().value();
+      const Cache other_full = all->fork().value();
+      ASSERT_TRUE(other->truncate(to).ok());
+      EXPECT_TRUE(other->length() == to || other->length() == 0) << to;
+      ASSERT_TRUE(other_full->truncate(other->length()).ok());
+      ASSERT_EQ(model_->feed(*other, one), model_->feed(*other_full, one)) << length << " " << to;
+    }
+  }
+}
+
 // Nothing fails for want of memory: the cut goes back to the point before, or to nothing.
 TEST_P(WindowCaches, WithoutMemoryThereIsNoPoint) {
   make({17, 0, 8, 0, 2});

@@ -33,8 +33,8 @@ class WindowPoint final : public StateSnapshot {
   };
 
   /// Takes a reference to each block.
-  WindowPoint(std::shared_ptr<CachePool> pool, int32_t length, size_t bytes) noexcept
-      : pool_(std::move(pool)), length_(length), bytes_(bytes) {}
+  WindowPoint(std::shared_ptr<CachePool> pool, int32_t length, size_t bytes)
+      : pool_(std::move(pool)), length_(length), bytes_(bytes), from_(pool_->reaches().size()) {}
   WindowPoint(const WindowPoint&) = delete;
   WindowPoint& operator=(const WindowPoint&) = delete;
   ~WindowPoint() override {
@@ -43,6 +43,9 @@ class WindowPoint final : public StateSnapshot {
       GEN_ASSERT(released.ok());
     }
   }
+  /// The first entry of a bin that its blocks have: a restored state may begin within a block.
+  [[nodiscard]] int32_t from(size_t bin) const noexcept { return from_[bin]; }
+  void set_from(size_t bin, int32_t entry) noexcept { from_[bin] = entry; }
   /// std::bad_alloc.
   void hold(size_t index, Block* block) {
     blocks_.push_back({index, block});
@@ -64,7 +67,8 @@ class WindowPoint final : public StateSnapshot {
   std::shared_ptr<CachePool> pool_;
   int32_t length_;
   size_t bytes_;
-  std::vector<Held> blocks_;  // ascending
+  std::vector<int32_t> from_;  // by bin
+  std::vector<Held> blocks_;   // ascending
 };
 
 /// Invariant: blocks_ hold at least the committed entries; tables_ have the addresses of their
@@ -128,7 +132,8 @@ class PagedCache final : public KvCache, public SharesBlocks {
       const int32_t from = std::max(n - std::max(pool_->rewind(), size()), 0);
       for (size_t bin = 0; bin < bins_; ++bin) {
         if (reach_of(bin) < 0) continue;
-        const int32_t first = std::max(first_seen(bin, from), held_from_[bin]);
+        const int32_t first = std::max(first_seen(bin, from) / size() * size(), held_from_[bin]);
+        point->set_from(bin, first);
         for (auto piece = static_cast<size_t>(first / size()); piece < pieces_of(n); ++piece) {
           point->hold(piece * bins_ + bin, blocks_[piece * bins_ + bin]);
         }
@@ -422,29 +427,21 @@ class PagedCache final : public KvCache, public SharesBlocks {
     }
     if (best == nullptr) return 0;
     for (size_t bin = 0; bin < bins_; ++bin) {
-      if (reach_of(bin) >= 0) held_from_[bin] = length();
+      if (reach_of(bin) >= 0) held_from_[bin] = best->from(bin);
     }
     for (const WindowPoint::Held& held : best->blocks()) {
       Block*& own = blocks_[held.index];
-      if (own == nullptr) {
-        const Status retained = pool_->blocks().retain(held.block);
-        GEN_ASSERT(retained.ok());
-        own = held.block;
-        set_address(held.index);
-      }
-      int32_t& from = held_from_[held.index % bins_];
-      from = std::min(from, static_cast<int32_t>(held.index / bins_) * size());
+      if (own != nullptr) continue;
+      const Status retained = pool_->blocks().retain(held.block);
+      GEN_ASSERT(retained.ok());
+      own = held.block;
+      set_address(held.index);
     }
     return most;
   }
   [[nodiscard]] bool sees_all(int32_t n, const WindowPoint& point) const noexcept {
     for (size_t bin = 0; bin < bins_; ++bin) {
-      if (reach_of(bin) < 0) continue;
-      const auto first = static_cast<size_t>(first_seen(bin, n) / size()) * bins_ + bin;
-      const auto held = point.blocks();
-      if (std::none_of(held.begin(), held.end(), [&](const auto& h) { return h.index == first; })) {
-        return false;
-      }
+      if (reach_of(bin) >= 0 && first_seen(bin, n) < point.from(bin)) return false;
     }
     return true;
   }
@@ -507,7 +504,7 @@ class PagedCache final : public KvCache, public SharesBlocks {
       const int64_t entries = int64_t{reach} + (engine::kKvTile - 1) +
                               std::max(pool_->rewind(), size()) + pool_->window_rows();
       // The first and the last one may be used in part.
-      const auto most = static_cast<size_t>(entries) / block_size() + 2;
+      const auto most = (static_cast<size_t>(entries) + block_size() - 2) / block_size() + 1;
       sum += reach < 0 ? pieces : std::min(pieces, most);
     }
     return sum;
