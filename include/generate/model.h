@@ -228,8 +228,8 @@ GEN_API gen_status gen_model_options_set_check_tensors(gen_model_options *option
  * into the layout that matrix products read fastest. A model may then be as large as memory, but
  * each step rearranges the weights that it reads and takes several times as long. Results are the
  * same. "pre_tokenizer" "qwen2" has texts split as by models of that name in tokenizer.ggml.pre,
- * whatever the file says; a vocabulary that does not split texts by name is
- * GEN_ERROR_INVALID_ARGUMENT from the load, an unknown name GEN_ERROR_UNSUPPORTED.
+ * whatever the file says; the load refuses an unknown name, and any name where the vocabulary does
+ * not split texts by one.
  * "adapter" "FILE" has an adapter loaded with the model, as by gen_adapter_load() with FILE,
  * of at most 255 bytes, as its name and a scale of 1; it may be given several times, "" forgets all.
  * gen_estimate_memory() counts it.

@@ -73,7 +73,7 @@ GEN_API int32_t gen_result_finish_reason(const gen_result *result);
  * had the window that a cut goes back to (the options "window_rewind" and "window_copies"), a context
  * shift kept none of their keys and values, or a pool took its blocks; and the last token before the
  * answer where it had been appended before, since its logits are needed. So it may exceed
- * "prompt", and with a context shift even the tokens that the session then holds), "completion",
+ * "prompt", and after a context shift or such a loss even the tokens of the session), "completion",
  * "dropped" (oldest tokens of the session that were dropped to make room, see
  * gen_options_set_context_policy), "drafted" (draft tokens that were verified, see
  * gen_options_set_prompt_lookup), "accepted" (of these, accepted by the model). Not a count:
