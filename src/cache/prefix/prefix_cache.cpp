@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "cache/sequence/kv_cache.h"
+#include "cache/window_start.h"
 
 namespace gen::cache {
 
@@ -83,7 +83,7 @@ void PrefixCache::drop(Node& node) noexcept {
 
 size_t PrefixCache::first_seen(size_t bin, size_t tokens) const noexcept {
   if (reaches_[bin] < 0) return 0;
-  const int32_t first = KvCache::first_kept(static_cast<int32_t>(tokens), reaches_[bin]);
+  const int32_t first = window_start(static_cast<int32_t>(tokens), reaches_[bin]);
   return static_cast<size_t>(first) / tree_.block_size();
 }
 
