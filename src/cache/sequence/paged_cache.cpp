@@ -272,6 +272,18 @@ class PagedCache final : public KvCache, public SharesBlocks {
     return use;
   }
 
+  /// With all of its points, before a pass gives blocks back.
+  [[nodiscard]] size_t max_resident() const noexcept override {
+    if (!windows_) return memory().resident;
+    const BlockPool& pool = pool_->blocks();
+    size_t blocks = blocks_for(pieces());
+    for (const int32_t reach : pool_->reaches()) {
+      const auto points = static_cast<size_t>(pool_->window_points());
+      if (reach >= 0) blocks += points * std::min(pieces(), window_blocks(reach, 0));
+    }
+    return std::min(blocks, pool.capacity()) * pool.block_bytes();
+  }
+
   [[nodiscard]] Result<std::unique_ptr<KvCache>> fork() override {
     GEN_TRY(settle());
     auto copy = std::make_unique<PagedCache>(pool_, capacity_);
@@ -496,16 +508,19 @@ class PagedCache final : public KvCache, public SharesBlocks {
     return static_cast<size_t>(
         std::count_if(blocks_.begin(), blocks_.end(), [](const Block* b) { return b != nullptr; }));
   }
+  /// The most blocks of a bin with a window while `rows` more are evaluated.
+  [[nodiscard]] size_t window_blocks(int32_t reach, int32_t rows) const noexcept {
+    const int64_t entries =
+        int64_t{reach} + (engine::kKvTile - 1) + std::max(pool_->rewind(), size()) + rows;
+    // The first and the last one may be used in part.
+    return (static_cast<size_t>(entries) + block_size() - 2) / block_size() + 1;
+  }
   /// The most blocks that it holds at a time until it has so many pieces.
   [[nodiscard]] size_t blocks_for(size_t pieces) const noexcept {
     size_t sum = 0;
     for (size_t bin = 0; bin < bins_; ++bin) {
       const int32_t reach = reach_of(bin);
-      const int64_t entries = int64_t{reach} + (engine::kKvTile - 1) +
-                              std::max(pool_->rewind(), size()) + pool_->window_rows();
-      // The first and the last one may be used in part.
-      const auto most = (static_cast<size_t>(entries) + block_size() - 2) / block_size() + 1;
-      sum += reach < 0 ? pieces : std::min(pieces, most);
+      sum += reach < 0 ? pieces : std::min(pieces, window_blocks(reach, pool_->window_rows()));
     }
     return sum;
   }
