@@ -44,4 +44,16 @@ PieceTrie::PieceTrie(std::vector<TriePiece> pieces) {
   nodes_.push_back({static_cast<uint32_t>(nodes_.size()), -1});
 }
 
+PieceTrie::Longest PieceTrie::longest(std::string_view text, size_t begin) const noexcept {
+  Longest found;
+  uint32_t node = kRoot;
+  for (size_t end = begin; end < text.size();) {
+    node = step(node, text[end]);
+    if (node == kNowhere) break;
+    ++end;
+    if (piece(node) >= 0) found = {piece(node), end};
+  }
+  return found;
+}
+
 }  // namespace gen::tokenizer

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// PieceTrie: walks a text byte by byte past all pieces that begin at one place. Used by
-// sentencepiece_unigram.cpp.
+// PieceTrie: walks a text byte by byte past all pieces that begin at one place.
 #pragma once
 
 #include <cstddef>
@@ -37,6 +36,12 @@ class PieceTrie {
   }
   /// The piece that ends in `node`, or -1.
   [[nodiscard]] int32_t piece(uint32_t node) const noexcept { return nodes_[node].piece; }
+  struct Longest {
+    int32_t piece = -1;
+    size_t end = 0;
+  };
+  /// The longest piece that begins at `begin` and where it ends; -1 if there is none.
+  [[nodiscard]] Longest longest(std::string_view text, size_t begin) const noexcept;
 
  private:
   struct Node {

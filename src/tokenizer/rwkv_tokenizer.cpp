@@ -70,23 +70,14 @@ class RwkvTokenizer final : public VocabTokenizer {
   Status encode_text(std::string_view text, bool /*goes_on*/,
                      std::vector<int32_t>* out) const override {
     for (size_t begin = 0; begin < text.size();) {
-      int32_t longest = spec().unk;
-      size_t longest_end = begin + 1;
-      uint32_t node = PieceTrie::kRoot;
-      for (size_t end = begin; end < text.size();) {
-        node = trie_.step(node, text[end]);
-        if (node == PieceTrie::kNowhere) break;
-        ++end;
-        if (trie_.piece(node) < 0) continue;
-        longest = trie_.piece(node);
-        longest_end = end;
-      }
-      if (longest < 0) {
+      PieceTrie::Longest longest = trie_.longest(text, begin);
+      if (longest.piece < 0) longest = {spec().unk, begin + 1};
+      if (longest.piece < 0) {
         return error(Code::kTokenizer, "vocabulary has no token for byte 0x%02x",
                      static_cast<unsigned>(static_cast<unsigned char>(text[begin])));
       }
-      out->push_back(longest);
-      begin = longest_end;
+      out->push_back(longest.piece);
+      begin = longest.end;
     }
     return {};
   }

@@ -112,18 +112,8 @@ class WordPieceTokenizer final : public VocabTokenizer {
     if (text.size() == kSpaceSign.size()) return {};
     const size_t first = out->size();
     for (size_t begin = 0; begin < text.size();) {
-      int32_t longest = -1;
-      size_t longest_end = begin;
-      uint32_t node = PieceTrie::kRoot;
-      for (size_t end = begin; end < text.size();) {
-        node = trie_.step(node, text[end]);
-        if (node == PieceTrie::kNowhere) break;
-        ++end;
-        if (trie_.piece(node) < 0) continue;
-        longest = trie_.piece(node);
-        longest_end = end;
-      }
-      if (longest < 0) {  // the whole word is unknown then
+      const PieceTrie::Longest longest = trie_.longest(text, begin);
+      if (longest.piece < 0) {  // the whole word is unknown then
         out->resize(first);
         if (spec().unk < 0) {
           return error(Code::kTokenizer, "text holds a word that the vocabulary cannot express");
@@ -131,8 +121,8 @@ class WordPieceTokenizer final : public VocabTokenizer {
         out->push_back(spec().unk);
         break;
       }
-      out->push_back(longest);
-      begin = longest_end;
+      out->push_back(longest.piece);
+      begin = longest.end;
     }
     word->resize(kSpaceSign.size());
     return {};

@@ -195,6 +195,23 @@ TEST_P(WindowedFamilies, TakeWhatIsForetold) {
   }
 }
 
+// In a pool a session takes blocks as it grows, and gives some back.
+TEST_P(WindowedFamilies, TakeNoMoreOfAPoolThanForetold) {
+  set("paged_kv", "64,16");
+  set("window_rewind", "-1");
+  const Counted full = counted();
+  EXPECT_EQ(foretold("cache"), full.cache);
+  EXPECT_EQ(full.kind, "paged");
+  set("window_rewind", "8");
+  for (const char* copies : {"0", "1", "3"}) {
+    SCOPED_TRACE(copies);
+    set("window_copies", copies);
+    const Counted windowed = counted();
+    EXPECT_LT(windowed.cache, full.cache);
+    EXPECT_GE(foretold("cache"), windowed.cache);
+  }
+}
+
 // The table of docs/caches.md, from tiny models with layers of these shapes: keys and values that
 // take two bytes each, by the formula.
 struct Shape {

@@ -141,8 +141,7 @@ const OptionRow<O> kRows[] = {
                      return {};
                    },
                    [](const O& o) { return o.pre_tokenizer; }},
-     "how texts are split into words before merges, where the file's name for it is missing or "
-     "not known; empty: as the file says"},
+     "how texts are split into words before merges, whatever the file says; empty: as it says"},
     {"adapter",
      TextOption<O>{[] { return std::string("a file as gen_adapter_load() takes it"); }, add_adapter,
                    joined_adapters},

@@ -33,8 +33,8 @@ class WindowPoint final : public StateSnapshot {
   };
 
   /// Takes a reference to each block.
-  WindowPoint(std::shared_ptr<CachePool> pool, int32_t length, size_t bytes)
-      : pool_(std::move(pool)), length_(length), bytes_(bytes), from_(pool_->reaches().size()) {}
+  WindowPoint(std::shared_ptr<CachePool> pool, int32_t length)
+      : pool_(std::move(pool)), length_(length), from_(pool_->reaches().size()) {}
   WindowPoint(const WindowPoint&) = delete;
   WindowPoint& operator=(const WindowPoint&) = delete;
   ~WindowPoint() override {
@@ -59,14 +59,13 @@ class WindowPoint final : public StateSnapshot {
   }
 
   [[nodiscard]] int32_t length() const noexcept override { return length_; }
-  /// One size for all, so that a budget is a number of points.
-  [[nodiscard]] size_t bytes() const noexcept override { return bytes_; }
+  /// As one, so that a budget is a number of points.
+  [[nodiscard]] size_t bytes() const noexcept override { return 1; }
   [[nodiscard]] const void* memory() const noexcept override { return this; }
 
  private:
   std::shared_ptr<CachePool> pool_;
   int32_t length_;
-  size_t bytes_;
   std::vector<int32_t> from_;  // by bin
   std::vector<Held> blocks_;   // ascending
 };
@@ -128,7 +127,7 @@ class PagedCache final : public KvCache, public SharesBlocks {
     if (!known.empty() && known.back().snapshot->length() > n) return;
     try {
       points_.reserve(1);
-      auto point = std::make_shared<WindowPoint>(pool_, n, 1);
+      auto point = std::make_shared<WindowPoint>(pool_, n);
       const int32_t from = std::max(n - std::max(pool_->rewind(), size()), 0);
       for (size_t bin = 0; bin < bins_; ++bin) {
         if (reach_of(bin) < 0) continue;
