@@ -10,7 +10,7 @@
 namespace gen::cache {
 
 /// The first entry, down to whole tiles, that the row after `length` entries reads if it sees
-/// `behind` entries before its own. As KvCache::first_kept.
+/// `behind` entries before its own.
 constexpr int32_t window_start(int32_t length, int32_t behind) noexcept {
   return std::max(length - behind, 0) / engine::kKvTile * engine::kKvTile;
 }

@@ -19,6 +19,7 @@
 #include "cache/layer_shape.h"
 #include "cache/memory_use.h"
 #include "cache/snapshot_place.h"
+#include "cache/window_start.h"
 #include "engine/kv_layer.h"
 #include "engine/memory.h"
 
@@ -133,7 +134,7 @@ class KvCache {
   virtual void set_first_held(int32_t /*layer*/, int32_t /*entry*/) noexcept {}
   /// The first entry of a layer that is surely kept, of `length` entries.
   [[nodiscard]] static int32_t first_kept(int32_t length, int32_t behind) noexcept {
-    return std::max(length - behind, 0) / engine::kKvTile * engine::kKvTile;
+    return window_start(length, behind);
   }
   /// Reserves room for `n` more entries; kCacheFull or kOutOfMemory, and kPoolExhausted if
   /// traits().pooled and others hold the missing ones. Nothing observable changes. plan(0) is for
