@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "generate/chat_talk.h"
 #include "generate/chat_world.h"
 #include "generate/knowing_drafter.h"
 #include "generate/watched_model.h"
@@ -56,36 +57,6 @@ class Snapshots : public ::testing::Test {
     return said;
   }
 
-  /// A conversation and its session.
-  struct Talk {
-    Talk(const std::shared_ptr<const Generator>& by, const char* form)
-        : chat(std::make_shared<Chat>()) {
-      EXPECT_TRUE(chat->conversation.set_template(form).ok());
-      chat->conversation.messages.push_back({"system", std::string(100, 'x')});
-      session = ChatSession::create(by, chat).value();
-    }
-    GenResult send(std::optional<std::string_view> message, int32_t n) {
-      CallParams params = greedy(n);
-      params.stops.ignore_eos = true;
-      for (const int32_t odd : {0, 1, 45, 46, 47, 48, 49}) {  // no character alone
-        EXPECT_TRUE(params.sampling.set_logit_bias(odd, -INFINITY).ok());
-      }
-      std::optional<GenResult> result;
-      const Status status = session->send(message, params, nullptr, nullptr, &result);
-      EXPECT_TRUE(status.ok()) << status.message();
-      return std::move(*result);
-    }
-    /// What the conversation takes with the opening of an answer.
-    [[nodiscard]] int64_t length() const {
-      Tokens ids;
-      EXPECT_TRUE(chat::encode_chat(*session->session()->generator().tokenizer(),
-                                    chat->conversation, true, &ids)
-                      .ok());
-      return std::ssize(ids);
-    }
-    std::shared_ptr<Chat> chat;
-    std::shared_ptr<ChatSession> session;
-  };
   /// Rows of the model for a turn that gives one token, all of them of its prompt.
   int64_t rows_of(Talk& talk, std::optional<std::string_view> message) {
     const int64_t before = model->rows;

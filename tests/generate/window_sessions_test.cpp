@@ -8,6 +8,7 @@
 #include <random>
 #include <thread>
 
+#include "generate/chat_talk.h"
 #include "generate/chat_world.h"
 #include "generate/draft/ngram_lookup.h"
 #include "generate/watched_model.h"
@@ -199,28 +200,6 @@ TEST_P(WindowSessions, CutsToAnywhere) {
   }
 }
 
-/// A conversation and its session.
-struct Talk {
-  explicit Talk(const std::shared_ptr<const Generator>& by) : chat(std::make_shared<Chat>()) {
-    EXPECT_TRUE(chat->conversation.set_template(kForgets).ok());
-    chat->conversation.messages.push_back({"system", std::string(200, 'x')});
-    session = ChatSession::create(by, chat).value();
-  }
-  GenResult send(std::optional<std::string_view> message, int32_t n) {
-    CallParams params = greedy(n);
-    params.stops.ignore_eos = true;
-    for (const int32_t odd : {0, 1, 45, 46, 47, 48, 49}) {  // no character alone
-      EXPECT_TRUE(params.sampling.set_logit_bias(odd, -INFINITY).ok());
-    }
-    std::optional<GenResult> result;
-    const Status status = session->send(message, params, nullptr, nullptr, &result);
-    EXPECT_TRUE(status.ok()) << status.message();
-    return std::move(*result);
-  }
-  std::shared_ptr<Chat> chat;
-  std::shared_ptr<ChatSession> session;
-};
-
 // Thoughts of hundreds of tokens, none of which the next turn has: what it evaluates is itself, as
 // usage says, if there is a copy, else everything.
 TEST(WindowChats, ATurnEvaluatesOnlyItself) {
@@ -231,8 +210,8 @@ TEST(WindowChats, ATurnEvaluatesOnlyItself) {
     for (const int32_t chunk : {8, 31}) {
       for (const int32_t copies : {0, 1, 2}) {
         SCOPED_TRACE(testing::Message() << recurrent << " " << chunk << " " << copies);
-        Talk talk(world.generator(options_of(chunk, 5, copies)));
-        Talk full(world.full());
+        Talk talk(world.generator(options_of(chunk, 5, copies)), kForgets, 200);
+        Talk full(world.full(), kForgets, 200);
         for (int turn = 0; turn < 6; ++turn) {
           const std::string message(20, static_cast<char>('a' + turn));
           const int64_t before = world.model->rows;
