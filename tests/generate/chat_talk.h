@@ -16,8 +16,8 @@
 namespace gen::generate {
 
 /// A conversation, with a system message of so many bytes, and its session.
-struct Talk {
-  Talk(const std::shared_ptr<const Generator>& by, const char* form, size_t system = 100)
+struct ChatTalk {
+  ChatTalk(const std::shared_ptr<const Generator>& by, const char* form, size_t system = 100)
       : chat(std::make_shared<Chat>()) {
     EXPECT_TRUE(chat->conversation.set_template(form).ok());
     chat->conversation.messages.push_back({"system", std::string(system, 'x')});

@@ -58,7 +58,7 @@ class Snapshots : public ::testing::Test {
   }
 
   /// Rows of the model for a turn that gives one token, all of them of its prompt.
-  int64_t rows_of(Talk& talk, std::optional<std::string_view> message) {
+  int64_t rows_of(ChatTalk& talk, std::optional<std::string_view> message) {
     const int64_t before = model->rows;
     talk.send(message, 1);
     return model->rows - before;
@@ -73,7 +73,7 @@ constexpr int64_t kOpening = 10;          // assistant:
 
 TEST_F(Snapshots, ALaterTurnEvaluatesOnlyItself) {
   for (const int32_t chunk : {0, 7}) {
-    Talk talk(generator(every(0, chunk), true), kTurns);
+    ChatTalk talk(generator(every(0, chunk), true), kTurns);
     for (int turn = 0; turn < 4; ++turn) {
       talk.send(std::string(turn == 0 ? 200 : 20, 'b'), 12);
       const int64_t held = talk.session->session()->length();
@@ -88,7 +88,7 @@ TEST_F(Snapshots, ALaterTurnEvaluatesOnlyItself) {
 TEST_F(Snapshots, AnotherAnswerBeginsBehindTheLastMessage) {
   for (const int32_t chunk : {0, 7}) {
     for (const size_t length : {3U, 30U, 300U}) {
-      Talk talk(generator(every(0, chunk), true), kTurns);
+      ChatTalk talk(generator(every(0, chunk), true), kTurns);
       for (int turn = 0; turn < 3; ++turn) {
         const std::string said = talk.send(std::string(length >> turn, 'b'), 12).text;
         for (int again = 0; again < 2; ++again) {
@@ -106,7 +106,7 @@ TEST_F(Snapshots, AnotherAnswerBeginsBehindTheLastMessage) {
 TEST_F(Snapshots, AnEditedMessageBeginsAtItsBorder) {
   for (const int32_t chunk : {0, 7}) {
     for (const size_t length : {3U, 30U, 300U}) {
-      Talk talk(generator(every(0, chunk), true), kTurns);
+      ChatTalk talk(generator(every(0, chunk), true), kTurns);
       talk.send(std::string(length, 'b'), 12);
       for (int again = 0; again < 3; ++again) {
         ASSERT_TRUE(talk.chat->conversation.truncate(-2).ok());
@@ -132,7 +132,7 @@ TEST_F(Snapshots, AnEditedMessageBeginsAtItsBorder) {
 // Where a template lays out earlier answers anew, all that comes behind the message before it runs.
 TEST_F(Snapshots, AnAnswerThatIsLaidOutAnew) {
   for (const int32_t chunk : {0, 7}) {
-    Talk talk(generator(every(0, chunk), true), kForgets);
+    ChatTalk talk(generator(every(0, chunk), true), kForgets);
     int64_t message = kSystem;  // the end of the last message of the user
     for (int turn = 0; turn < 5; ++turn) {
       const int64_t before = model->rows;
@@ -148,7 +148,7 @@ TEST_F(Snapshots, AnAnswerThatIsLaidOutAnew) {
 
 // With a tool's results behind it, the message of the user is a border still.
 TEST_F(Snapshots, AToolsResultBehindTheMessage) {
-  Talk talk(generator(every(0), true), kForgets);
+  ChatTalk talk(generator(every(0), true), kForgets);
   talk.send(std::string(40, 'a'), 5);
   const int64_t message = kSystem + 5 + 40 + 1;
   talk.chat->conversation.messages.push_back({"tool", std::string(60, 'r')});

@@ -210,8 +210,8 @@ TEST(WindowChats, ATurnEvaluatesOnlyItself) {
     for (const int32_t chunk : {8, 31}) {
       for (const int32_t copies : {0, 1, 2}) {
         SCOPED_TRACE(testing::Message() << recurrent << " " << chunk << " " << copies);
-        Talk talk(world.generator(options_of(chunk, 5, copies)), kForgets, 200);
-        Talk full(world.full(), kForgets, 200);
+        ChatTalk talk(world.generator(options_of(chunk, 5, copies)), kForgets, 200);
+        ChatTalk full(world.full(), kForgets, 200);
         for (int turn = 0; turn < 6; ++turn) {
           const std::string message(20, static_cast<char>('a' + turn));
           const int64_t before = world.model->rows;
