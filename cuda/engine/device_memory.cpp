@@ -186,7 +186,7 @@ Status DeviceMemory::run_one(const engine::KvCopyArgs& args) {
 
 Status DeviceMemory::run_one(const engine::KvShiftArgs& args) {
   const std::span<const engine::KvLayer> layers = args.entries.layers;
-  GEN_ASSERT(args.n > 0 && args.ropes.size() == layers.size());
+  GEN_ASSERT(args.n >= 0 && args.turn > 0 && args.ropes.size() == layers.size());
   if (layers.empty() || args.first + args.n >= args.end) return {};
   int32_t columns = 0;
   for (size_t i = 0; i < layers.size(); ++i) {
@@ -205,7 +205,7 @@ Status DeviceMemory::run_one(const engine::KvShiftArgs& args) {
   const TurnView* const turned = turns.fill(lists);
   GEN_TRY(lists.commit(*queue_));
   return kv_shift(queue_->context(), view, turned, static_cast<int32_t>(layers.size()), columns,
-                  args.first, args.n, args.end);
+                  args.first, args.n, args.end, args.turn);
 }
 
 Status DeviceMemory::run_one(const engine::KvPoolArgs& args) {

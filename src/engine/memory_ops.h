@@ -56,13 +56,15 @@ struct KvCopyArgs {
 using RopeTables = std::span<const RopeTable* const>;
 
 /// Moves entries [first + n, end) to [first, end - n). Keys with a table, stored as float32 or
-/// binary16, are rotated back by n positions: decoded, rotated in double precision, encoded again.
+/// binary16, are rotated back by `turn` positions: decoded, rotated in double precision, encoded
+/// again. `turn` is n, unless the block table has moved the entries as well.
 struct KvShiftArgs {
   KvEntries entries;
   RopeTables ropes;
   int32_t first = 0;
-  int32_t n = 0;  // 1 and up
+  int32_t n = 0;  // 0 and up
   int32_t end = 0;
+  int32_t turn = 0;  // 1 and up
 };
 
 /// Entry `to` becomes the mean of entries [first, first + n), of which it may be one. Keys with a

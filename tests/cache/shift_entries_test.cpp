@@ -11,11 +11,14 @@
 #include <array>
 #include <cmath>
 #include <memory>
+#include <random>
 #include <string>
 #include <vector>
 
 #include "base/rng.h"
 #include "cache/sequence/registry.h"
+#include "cache/sequence/window_cache.h"
+#include "cache/window_start.h"
 #include "engine/kv/codec.h"
 
 namespace gen::cache {
@@ -176,6 +179,99 @@ TEST_P(ShiftEntries, KeysAreThoseOfTheirNewPositions) {
       expect_entry(*cache, entry, token, GetParam().rounding, GetParam().values);
     }
   }
+}
+
+// What the next row sees of each layer must be equal in both, to the bit.
+void expect_same_windows(KvCache& windowed, KvCache& full) {
+  ASSERT_EQ(windowed.length(), full.length());
+  for (size_t l = 0; l < full.layers().size(); ++l) {
+    const auto layer = static_cast<int32_t>(l);
+    const int32_t reach = window_reach(full.layers()[l]);
+    const int32_t from = reach < 0 ? 0 : window_start(full.length(), reach);
+    for (int32_t entry = from; entry < full.length(); ++entry) {
+      ASSERT_EQ(read(windowed, layer, entry, false), read(full, layer, entry, false)) << entry;
+      ASSERT_EQ(read(windowed, layer, entry, true), read(full, layer, entry, true)) << entry;
+    }
+  }
+}
+
+// Rows come, go and are dropped at random in a cache that keeps windows, and in one that keeps all.
+TEST(ShiftWindows, MoveAsInAFullCache) {
+  constexpr int32_t kCapacity = 640;
+  constexpr int32_t kLead = 9;
+  int32_t shifts = 0;
+  for (uint32_t seed = 0; seed < 24; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937 random(seed);
+    World world;
+    world.layers[0].window = static_cast<int32_t>(random() % 140) + 1;
+    world.layers[3].window = world.layers[0].window;
+    const char* const format = seed % 3 == 0 ? "fp16" : "fp32";
+    WindowRoom room;
+    room.rows = static_cast<int32_t>(random() % 40) + 1;
+    room.rewind = static_cast<int32_t>(random() % 30);
+    room.copies = static_cast<int32_t>(random() % 2);
+    room.lead = kLead;
+    auto windowed =
+        make_windowed_cache(format, world.layers, kCapacity, room, engine::system_memory()).value();
+    auto full = make_cache(format, world.layers, kCapacity, engine::system_memory()).value();
+    ASSERT_NE(windowed->shifting(), nullptr);
+    ASSERT_LT(windowed->memory().resident, full->memory().resident);
+    int32_t token = 0;
+    for (int32_t step = 0; step < 24; ++step) {
+      for (auto n = static_cast<int32_t>(random() % 300); n > 0; --n) {
+        if (full->length() == kCapacity) break;
+        append(*windowed, token);
+        append(*full, token++);
+      }
+      if (random() % 3 == 0) windowed->remember(windowed->length(), SnapshotPlace::kBorder);
+      if (random() % 3 == 0) {
+        const int32_t most = std::min(room.rewind, full->length());
+        const int32_t n =
+            full->length() - static_cast<int32_t>(random() % static_cast<uint32_t>(most + 1));
+        ASSERT_TRUE(windowed->truncate(n).ok());
+        ASSERT_TRUE(full->truncate(n).ok());
+      }
+      if (random() % 4 == 0) windowed = windowed->fork().value();
+      const int32_t held = full->length();
+      const auto first = static_cast<int32_t>(random() % (kLead + 1));
+      const int32_t n =
+          random() % 2 == 0 ? (held - first) / 2 : static_cast<int32_t>(random() % 70);
+      const bool slides =
+          std::all_of(world.layers.begin(), world.layers.end(), [&](const LayerShape& layer) {
+            return window_reach(layer) < 0 || window_start(held - n, window_reach(layer)) >= first;
+          });
+      if (n < 1 || n > held - first || !slides) continue;
+      ASSERT_TRUE(windowed->shifting()->shift(first, n).ok());
+      ASSERT_TRUE(full->shifting()->shift(first, n).ok());
+      ++shifts;
+      ASSERT_NO_FATAL_FAILURE(expect_same_windows(*windowed, *full));
+    }
+    ASSERT_NO_FATAL_FAILURE(expect_same_windows(*windowed, *full));
+  }
+  EXPECT_GT(shifts, 200);
+}
+
+TEST(ShiftWindows, RefuseWhatTheyLack) {
+  World world;
+  world.layers.resize(2);
+  world.layers[0].window = world.layers[1].window = 50;
+  WindowRoom room{4, 0, 0, 0};
+  auto cache =
+      make_windowed_cache("fp32", world.layers, 400, room, engine::system_memory()).value();
+  for (int32_t token = 0; token < 400; ++token) append(*cache, token);
+  EXPECT_EQ(cache->shifting()->shift(300, 60).code(), Code::kUnsupported);
+  EXPECT_EQ(cache->shifting()->shift(401, 1).code(), Code::kInvalidArgument);
+  ASSERT_EQ(cache->length(), 400);
+  for (int32_t entry = 360; entry < 400; ++entry) expect_entry(*cache, entry, entry, 1e-6, 1e-7);
+  ASSERT_TRUE(cache->shifting()->shift(4, 198).ok());
+  for (int32_t entry = 160; entry < 202; ++entry) {
+    expect_entry(*cache, entry, entry + 198, 1e-6, 1e-7);
+  }
+  // Half of a context of 80 positions leaves less than the window.
+  EXPECT_TRUE(make_windowed_cache("fp32", world.layers, 164, room, engine::system_memory())
+                  .value()
+                  ->wants_points() == false);
 }
 
 TEST(ShiftCache, RefusesWhatIsNotHeldAndChangesNothing) {

@@ -176,6 +176,66 @@ TEST_P(WindowSessions, SayWhatFullOnesSay) {
   EXPECT_GE(rings, n_trials / 2);
 }
 
+// A full context drops its older half again and again. Cuts go back no further than windows were
+// kept: behind a shift what is evaluated again is not what was moved.
+TEST_P(WindowSessions, ShiftAsFullOnesDo) {
+  const char* const trials = std::getenv("GEN_TRIALS");
+  const int n_trials = trials != nullptr ? std::atoi(trials) : 8;
+  const int32_t window = GetParam();
+  const Windows world(window);
+  int64_t dropped = 0;
+  for (int trial = 0; trial < n_trials; ++trial) {
+    SCOPED_TRACE(testing::Message() << "trial " << trial);
+    std::mt19937 random(static_cast<uint32_t>(trial * 103 + window));
+    const auto draw = [&](int32_t least, int32_t most) {
+      return std::uniform_int_distribution<int32_t>(least, most)(random);
+    };
+    GeneratorOptions options = options_of(draw(1, 40), draw(0, 20), draw(0, 2));
+    options.shift_context = true;
+    options.context_keep = draw(0, 6);
+    options.max_seq_len = draw(3 * window + 200, 1000);
+    options.kv_dtype = draw(0, 2) == 0 ? "fp16" : "fp32";
+    GeneratorOptions plain = options;
+    plain.window_rewind = -1;
+    plain.prefill_chunk = 0;
+    if (draw(0, 1) == 0) options.drafter = std::make_shared<NgramLookup>(2, draw(1, 8));
+    const auto windowed = world.generator(options);
+    Pair pair{windowed->new_session().value(), world.generator(plain)->new_session().value()};
+    ASSERT_FALSE(pair.windowed->cache().traits().cuts_exactly);
+    for (int step = 0; step < 30; ++step) {
+      const int32_t length = pair.full->length();
+      ASSERT_EQ(pair.windowed->length(), length);
+      switch (draw(0, 7)) {
+        case 0: {
+          const int32_t n = std::max(0, length - draw(0, *options.window_rewind));
+          ASSERT_TRUE(pair.windowed->truncate(n).ok());
+          ASSERT_TRUE(pair.full->truncate(n).ok());
+          break;
+        }
+        case 1: {
+          pair = {pair.windowed->fork().value(), pair.full->fork().value()};
+          break;
+        }
+        case 2: {
+          const auto loaded = windowed->new_session().value();
+          ASSERT_TRUE(loaded->load(state_of(*pair.full)).ok());
+          pair.windowed = loaded;
+          break;
+        }
+        default: {
+          const auto n = static_cast<size_t>(draw(1, draw(0, 3) == 0 ? 180 : window));
+          const Tokens prompt = text_of(static_cast<uint32_t>(draw(0, 99)), n);
+          const Said said = say(*pair.windowed, prompt, draw(1, 3 * window));
+          ASSERT_EQ(said, say(*pair.full, prompt, static_cast<int32_t>(said.tokens.size())));
+          const int64_t given = length + std::ssize(prompt) + std::ssize(said.tokens);
+          dropped += given - pair.full->length();
+        }
+      }
+    }
+  }
+  EXPECT_GT(dropped, 200 * n_trials);
+}
+
 // A length of the text of about a window, in prompts of every kind, and a cut to anywhere.
 TEST_P(WindowSessions, CutsToAnywhere) {
   const int32_t window = GetParam();
@@ -289,14 +349,11 @@ TEST(WindowChats, ByDefault) {
   short_text.max_seq_len = 512;
   const auto of_short = Generator::create(model, nullptr, short_text).value();
   EXPECT_TRUE(of_short->make_cache(512).value()->traits().cuts_exactly);
-  // Entries that are shifted are not those that would be evaluated again.
   GeneratorOptions shifts;
   shifts.shift_context = true;
-  EXPECT_EQ(cache_of(shifts)->memory().resident, full);
-  shifts.kv_dtype = "q4";  // evaluates again in any case
-  EXPECT_TRUE(cache_of(shifts)->wants_points());
-  shifts.kv_dtype = "fp32";
-  shifts.window_rewind = 8;
+  EXPECT_NE(cache_of(shifts)->shifting(), nullptr);
+  EXPECT_EQ(cache_of(shifts)->memory().resident, cache->memory().resident);
+  shifts.kv_dtype = "q4";  // evaluates again
   EXPECT_TRUE(cache_of(shifts)->wants_points());
 }
 

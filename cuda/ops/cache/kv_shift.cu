@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Moves entries [first + n, end) of caches to [first, end - n). A thread owns a byte of an entry,
-// or a pair of elements of keys that are rotated back by n positions, and processes the entries in
-// order, so there is no race between threads. Keys are decoded, rotated in double precision and
-// encoded again. Same bits as engine/kv/memory_ops_run.cpp.
+// or a pair of elements of keys that are rotated back by `turned` positions, and processes the
+// entries in order, so there is no race between threads. Keys are decoded, rotated in double
+// precision and encoded again. Same bits as engine/kv/memory_ops_run.cpp.
 #include "cuda/ops/cache/kv.cuh"
 #include "cuda/ops/cache/kv_bytes.cuh"
 #include "cuda/ops/cache/memory_ops.h"
@@ -36,7 +36,8 @@ struct Element {
 
 /// Pair or single element `unit` of a head's keys, through all entries.
 GEN_DEVICE void shift_turned(const KvSideForm& form, const Blocks& blocks, const TurnView& turn,
-                             int32_t head, int32_t unit, int32_t first, int32_t n, int32_t end) {
+                             int32_t head, int32_t unit, int32_t first, int32_t n, int32_t end,
+                             int32_t turned) {
   const int32_t pairs = turn.n_dims / 2;
   if (unit >= pairs) {
     const Element element = {form, unit + pairs};
@@ -50,7 +51,8 @@ GEN_DEVICE void shift_turned(const KvSideForm& form, const Blocks& blocks, const
   const Element b = {form, turn.adjacent != 0 ? 2 * unit + 1 : unit + pairs};
   double sine = 0.0;
   double cosine = 0.0;
-  sincos_of(-static_cast<double>(n) * static_cast<double>(turn.inv_freq[unit]), &sine, &cosine);
+  sincos_of(-static_cast<double>(turned) * static_cast<double>(turn.inv_freq[unit]), &sine,
+            &cosine);
   for (int32_t e = first + n; e < end; ++e) {
     const KvPlace from = head_place(form, place_of(form, blocks, e), head);
     const KvPlace to = head_place(form, place_of(form, blocks, e - n), head);
@@ -61,8 +63,9 @@ GEN_DEVICE void shift_turned(const KvSideForm& form, const Blocks& blocks, const
   }
 }
 
-GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads) kv_shift_kernel(EntriesView entries, const TurnView* turns,
-                                                       int32_t first, int32_t n, int32_t end) {
+GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads)
+    kv_shift_kernel(EntriesView entries, const TurnView* turns, int32_t first, int32_t n,
+                    int32_t end, int32_t turned) {
   after_predecessor();
   const engine::KvLayer& layer = entries.layers[block_y() / 2];
   const bool keys = block_y() % 2 == 0;
@@ -73,7 +76,7 @@ GEN_KERNEL GEN_LAUNCH_BOUNDS(kThreads) kv_shift_kernel(EntriesView entries, cons
   if (keys && turn.n_dims >= 0) {
     const int32_t units = form.head_dim - turn.n_dims / 2;
     if (i >= layer.kv_heads * units) return;
-    shift_turned(form, blocks, turn, i / units, i % units, first, n, end);
+    shift_turned(form, blocks, turn, i / units, i % units, first, n, end, turned);
     return;
   }
   const int32_t bytes =
@@ -94,11 +97,12 @@ int32_t kv_columns(const engine::KvSideForm& form, int32_t heads) {
 }
 
 Status kv_shift(const OpContext& context, const EntriesView& entries, const TurnView* turns,
-                int32_t n_layers, int32_t columns, int32_t first, int32_t n, int32_t end) {
+                int32_t n_layers, int32_t columns, int32_t first, int32_t n, int32_t end,
+                int32_t turn) {
   device::Dim3 grid = grid_of(columns, kThreads);
   grid.y = static_cast<unsigned>(2 * n_layers);
   return run_kernel(context, "kv_shift", kv_shift_kernel, grid, kThreads, 0, entries, turns, first,
-                    n, end);
+                    n, end, turn);
 }
 
 }  // namespace gen::cuda

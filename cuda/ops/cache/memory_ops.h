@@ -32,7 +32,8 @@ Status kv_copy(const OpContext& context, const EntriesView& from, const EntriesV
 
 /// `columns` is kv_columns() of the widest layer.
 Status kv_shift(const OpContext& context, const EntriesView& entries, const TurnView* turns,
-                int32_t n_layers, int32_t columns, int32_t first, int32_t n, int32_t end);
+                int32_t n_layers, int32_t columns, int32_t first, int32_t n, int32_t end,
+                int32_t turn);
 
 /// `row_floats` are those of the widest layer's entry, of one side.
 Status kv_pool(const OpContext& context, const EntriesView& entries, const TurnView* turns,

@@ -111,7 +111,7 @@ class ContiguousCache final : public KvCache, public Shifts {
     if (n == 0) return {};
     const std::vector<const engine::RopeTable*> ropes = turning_tables(layers());
     GEN_TRY(settle());
-    GEN_TRY(memory_.run(engine::KvShiftArgs{all(), ropes, first, n, length()}));
+    GEN_TRY(memory_.run(engine::KvShiftArgs{all(), ropes, first, n, length(), n}));
     length_ -= n;
     return {};
   }

@@ -81,8 +81,10 @@ class Shifts {
  public:
   /// Drops the committed positions [first, first + n); those after them move down by n, and their
   /// keys are rotated accordingly. A key is decoded, rotated in double precision and encoded once
-  /// more; values are kept bit for bit. kInvalidArgument for positions that are not held; then, and
-  /// when it throws, nothing has changed.
+  /// more; values are kept bit for bit. kInvalidArgument for positions that are not held,
+  /// kUnsupported where the next row would see entries that a window let go; then, and when it
+  /// throws, nothing has changed, but a sequence in several caches may have lost positions from
+  /// `first` on.
   virtual Status shift(int32_t first, int32_t n) = 0;
 
  protected:

@@ -15,7 +15,7 @@ struct CacheIndex {
   int32_t index;
 };
 
-class SplitCache final : public KvCache {
+class SplitCache final : public KvCache, public Shifts {
  public:
   /// `layers` maps each layer to its cache.
   SplitCache(std::vector<std::unique_ptr<KvCache>> caches, std::vector<CacheIndex> layers)
@@ -114,12 +114,31 @@ class SplitCache final : public KvCache {
   Status truncate(int32_t n) override {
     if (n >= length()) return {};
     if (n > 0) GEN_TRY(plan(0).status());
-    // A cache may have to leave fewer, and then so do the others.
-    for (int32_t left = std::max(n, 0);; n = left) {
-      for (const auto& cache : caches_) GEN_TRY(cache->truncate(n));
-      left = least([](const KvCache& cache) { return cache.length(); });
-      if (left >= n) return {};
+    return cut_all(std::max(n, 0));
+  }
+
+  [[nodiscard]] Shifts* shifting() noexcept override {
+    const bool can = std::all_of(caches_.begin(), caches_.end(),
+                                 [](const auto& cache) { return cache->shifting() != nullptr; });
+    return can ? this : nullptr;
+  }
+  /// Finishes the pending moves of all caches first, as truncate() does. If a cache fails behind
+  /// others, all are cut to what they still have in common.
+  Status shift(int32_t first, int32_t n) override {
+    GEN_TRY(plan(0).status());
+    for (size_t c = 0; c < caches_.size(); ++c) {
+      Status shifted;
+      try {
+        shifted = caches_[c]->shifting()->shift(first, n);
+      } catch (...) {
+        if (c > 0) GEN_TRY(cut_all(first));
+        throw;
+      }
+      if (shifted.ok()) continue;
+      if (c > 0) GEN_TRY(cut_all(first));
+      return shifted;
     }
+    return {};
   }
 
   [[nodiscard]] MemoryUse memory() const noexcept override {
@@ -159,6 +178,14 @@ class SplitCache final : public KvCache {
   }
 
  private:
+  Status cut_all(int32_t n) {
+    // A cache may have to leave fewer, and then so do the others.
+    for (int32_t left = n;; n = left) {
+      for (const auto& cache : caches_) GEN_TRY(cache->truncate(n));
+      left = least([](const KvCache& cache) { return cache.length(); });
+      if (left >= n) return {};
+    }
+  }
   template <typename F>
   [[nodiscard]] int32_t least(F&& number) const noexcept {
     int32_t least = number(*caches_[0]);

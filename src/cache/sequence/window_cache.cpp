@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // See window_cache.h. Entry e lies in segment e / size of the block table, which is segment
-// e / size % n of the ring: writing it takes the place of the entry that is n segments before it.
+// (e / size + offset) % n of the ring: writing it takes the place of the entry that is n segments
+// before it. Entries move to other positions by whole segments when the offset changes.
 #include "cache/sequence/window_cache.h"
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 #include "base/checked.h"
 #include "cache/sequence/contiguous_cache.h"
 #include "cache/sequence/path_moves.h"
+#include "cache/sequence/shift_entries.h"
 #include "cache/sequence/split_cache.h"
 #include "cache/sequence/tile_layout.h"
 #include "cache/state/snapshot_list.h"
@@ -74,11 +76,12 @@ struct WindowSize {
   int32_t segments = 0;
   int32_t copies = 0;
   int32_t copy_segments = 0;
+  bool shifts = false;
 };
 
 /// Invariant: entries [held_from_, length_) lie in the ring, and those that a row at length_ sees
 /// are among them, in whole tiles. So do those of points without a copy.
-class WindowCache final : public KvCache {
+class WindowCache final : public KvCache, public Shifts {
  public:
   WindowCache(TileLayout layout, int32_t capacity, const WindowSize& size,
               engine::EngineMemory& memory)
@@ -97,17 +100,13 @@ class WindowCache final : public KvCache {
   }
 
   Status reserve() {
-    const size_t segment = layout_.block_bytes();
     size_t bytes = 0;
-    if (!checked_mul(segment, static_cast<size_t>(size_.segments), &bytes)) {
+    if (!checked_mul(layout_.block_bytes(), static_cast<size_t>(size_.segments), &bytes)) {
       return error(Code::kOutOfMemory, "a window of %d entries of %zu layers overflows %zu bits",
                    ring(), layout_.layers().size(), 8 * sizeof(size_t));
     }
     GEN_ASSIGN(buffer_, memory_.allocate(bytes));
-    for (size_t i = 0; i < table_.size(); ++i) {
-      const size_t place = i % static_cast<size_t>(size_.segments);
-      table_[i] = buffer_.data() + static_cast<std::ptrdiff_t>(place * segment);
-    }
+    lay_out();
     return {};
   }
 
@@ -187,9 +186,60 @@ class WindowCache final : public KvCache {
     return {};
   }
 
+  [[nodiscard]] Shifts* shifting() noexcept override { return size_.shifts ? this : nullptr; }
+  Status shift(int32_t first, int32_t n) override {
+    if (first < 0 || first > length() || n < 0 || n > length() - first) {
+      return error(Code::kInvalidArgument, "cannot drop %d positions from %d on of %d", n, first,
+                   length());
+    }
+    if (n == 0) return {};
+    int32_t from = std::max(held_from_, first + n);  // of those that stay
+    const int32_t segment = layout_.block_size();
+    // Where the ring holds all that moves and all places that it moves to, it moves as in a cache
+    // that keeps everything. Otherwise it moves by whole segments with the table, and by the rest
+    // of n in the ring, whose oldest entries go if it is full.
+    const bool by_table = length() - (from - n) > ring();
+    const int32_t rest = by_table ? n % segment : n;
+    if (by_table) from = std::max(from, length() - ring() + rest);
+    const int32_t left = length() - n;
+    const int32_t held = held_from_ <= first ? held_from_ : from - n;
+    if (held > first_kept(left, size_.reach)) {
+      return error(Code::kUnsupported,
+                   "the window of %d positions holds none before %d, %d are needed", left, held,
+                   first_kept(left, size_.reach));
+    }
+    const std::vector<const engine::RopeTable*> ropes = turning_tables(layers());
+    GEN_TRY(settle());
+    const int32_t offset = offset_;
+    const int32_t whole = n - rest;
+    offset_ = (offset_ + whole / segment) % size_.segments;
+    lay_out();
+    const auto move = [&] {
+      return memory_.run(engine::KvShiftArgs{all(), ropes, from - n, rest, length() - whole, n});
+    };
+    Status moved;
+    try {
+      moved = move();
+    } catch (...) {
+      offset_ = offset;
+      lay_out();
+      throw;
+    }
+    if (!moved.ok()) {
+      offset_ = offset;
+      lay_out();
+      return moved;
+    }
+    points_.cut(first);
+    held_from_ = held;
+    length_ = left;
+    return {};
+  }
+
   [[nodiscard]] Result<std::unique_ptr<KvCache>> fork() override {
     GEN_TRY(settle());
     auto copy = std::make_unique<WindowCache>(layout_, capacity_, size_, memory_);
+    copy->offset_ = offset_;
     GEN_TRY(copy->reserve());
     const int32_t from = std::max(held_from_, length() - ring());
     const engine::KvRun run{from, from, length() - from};
@@ -215,6 +265,12 @@ class WindowCache final : public KvCache {
  private:
   /// Entries of the ring.
   [[nodiscard]] int32_t ring() const noexcept { return size_.segments * layout_.block_size(); }
+  void lay_out() noexcept {
+    for (size_t i = 0; i < table_.size(); ++i) {
+      const size_t place = (i + static_cast<size_t>(offset_)) % static_cast<size_t>(size_.segments);
+      table_[i] = buffer_.data() + static_cast<std::ptrdiff_t>(place * layout_.block_bytes());
+    }
+  }
   [[nodiscard]] size_t copy_bytes() const noexcept {
     return static_cast<size_t>(size_.copy_segments) * layout_.block_bytes();
   }
@@ -302,6 +358,7 @@ class WindowCache final : public KvCache {
   engine::EngineMemory& memory_;
   PathMoves moves_;
   std::vector<engine::EnginePtr<std::byte>> table_;
+  int32_t offset_ = 0;  // below size_.segments
   int32_t held_from_ = 0;
   std::atomic<int32_t> length_ = 0;  // one writer; any thread may read it
   SnapshotList points_;
@@ -318,6 +375,11 @@ int32_t window_reach(const LayerShape& layer) noexcept {
   return reach;
 }
 
+bool window_slides(const LayerShape& layer, int32_t capacity, int32_t lead) noexcept {
+  const int64_t reach = window_reach(layer);
+  return reach >= 0 && int64_t{capacity} - lead >= 2 * (reach + engine::kKvTile - 1);
+}
+
 Result<std::unique_ptr<KvCache>> create_window_cache(const CacheFormat& format,
                                                      std::span<const LayerShape> layers,
                                                      int32_t capacity, const WindowRoom& room,
@@ -326,14 +388,22 @@ Result<std::unique_ptr<KvCache>> create_window_cache(const CacheFormat& format,
   GEN_ASSERT(reach >= 0 && room.rows > 0 && room.rewind >= 0 && room.copies >= 0);
   const int32_t size = segment_of(reach);
   const int64_t kept = int64_t{reach} + engine::kKvTile - 1 + room.rewind;
-  const int64_t segments = divide_up(kept + room.rows, size);
+  const bool shifts = room.lead.has_value() && can_shift_entries(format, layers);
+  // A shift takes the room of less than a segment.
+  const int32_t rows = shifts ? std::max(room.rows, size) : room.rows;
+  const int64_t segments = divide_up(kept + rows, size);
   const int64_t copy_segments = divide_up(kept, size);
-  if (segments + room.copies * copy_segments >= divide_up(capacity, size)) {
+  if ((shifts && !window_slides(layers[0], capacity, *room.lead)) ||
+      segments + room.copies * copy_segments >= divide_up(capacity, size)) {
     return create_contiguous_cache(format, layers, capacity, memory);
   }
   GEN_ASSIGN(TileLayout layout, TileLayout::create(format, layers, size));
-  const WindowSize numbers{reach, room.rewind, static_cast<int32_t>(segments), room.copies,
-                           static_cast<int32_t>(copy_segments)};
+  const WindowSize numbers{reach,
+                           room.rewind,
+                           static_cast<int32_t>(segments),
+                           room.copies,
+                           static_cast<int32_t>(copy_segments),
+                           shifts};
   auto cache = std::make_unique<WindowCache>(std::move(layout), capacity, numbers, memory);
   GEN_TRY(cache->reserve());
   return std::unique_ptr<KvCache>(std::move(cache));

@@ -63,6 +63,7 @@ struct Scratch {
 
 /// Runs of n entries do not overlap their targets.
 void move_down(const KvSide& side, int32_t heads, const KvShiftArgs& args) noexcept {
+  if (args.n == 0) return;
   for (int64_t from = int64_t{args.first} + args.n; from < args.end; from += args.n) {
     const int64_t run = std::min<int64_t>(args.n, args.end - from);
     kv_copy(side, from, side, from - args.n, heads, run);
@@ -87,11 +88,11 @@ void move_turned(const KvSide& side, int32_t heads, const KvShiftArgs& args, con
 }
 
 Status run(const KvShiftArgs& args, std::ptrdiff_t distance) {
-  GEN_ASSERT(args.n > 0 && args.ropes.size() == args.entries.layers.size());
+  GEN_ASSERT(args.n >= 0 && args.turn > 0 && args.ropes.size() == args.entries.layers.size());
   Scratch scratch(args.entries.layers);
   std::vector<std::optional<RopeTurn>> turns(args.ropes.size());
   for (size_t i = 0; i < turns.size(); ++i) {
-    if (args.ropes[i] != nullptr) turns[i].emplace(*args.ropes[i], -static_cast<double>(args.n));
+    if (args.ropes[i] != nullptr) turns[i].emplace(*args.ropes[i], -static_cast<double>(args.turn));
   }
   for (size_t i = 0; i < turns.size(); ++i) {
     const KvView view =

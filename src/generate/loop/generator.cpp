@@ -8,7 +8,6 @@
 
 #include "cache/sequence/layer_memories.h"
 #include "cache/sequence/registry.h"
-#include "cache/sequence/shift_entries.h"
 #include "cache/sequence/window_cache.h"
 #include "engine/memory/host_memory.h"
 #include "generate/step/scheduler.h"
@@ -85,18 +84,12 @@ Result<std::shared_ptr<const Generator>> Generator::create(
   options.max_queue = std::min(options.max_queue, std::numeric_limits<int32_t>::max() / 2);
   options.prefill_chunk = prefill_rows(options.prefill_chunk, traits);
   if (options.memory == nullptr) options.memory = &engine::system_memory();
-  bool shifts = false;
   if (!options.cache_factory) {
     GEN_ASSIGN(const auto format, cache::parse_cache_format(options.kv_dtype));
     GEN_TRY(cache::check_layers(format, model->layer_shapes()));
-    // Rings lack what a shift needs, and what is evaluated again differs from shifted entries.
-    shifts = options.shift_context && traits.can_shift &&
-             cache::can_shift_entries(format, model->layer_shapes());
   }
-  std::shared_ptr<Generator> made(
+  return std::shared_ptr<const Generator>(
       new Generator(std::move(model), std::move(tokenizer), std::move(options)));
-  if (shifts) made->window_rewind_ = -1;
-  return std::shared_ptr<const Generator>(std::move(made));
 }
 
 Result<std::unique_ptr<cache::KvCache>> Generator::make_cache(int32_t capacity,
@@ -113,9 +106,9 @@ Result<std::unique_ptr<cache::KvCache>> Generator::make_cache(int32_t capacity,
         if (window_rewind < 0) {
           return cache::make_cache(options_.kv_dtype, layers, capacity, memory);
         }
-        return cache::make_windowed_cache(options_.kv_dtype, layers, capacity,
-                                          {prefill_chunk(), window_rewind, options_.window_copies},
-                                          memory);
+        cache::WindowRoom room{prefill_chunk(), window_rewind, options_.window_copies};
+        if (options_.shift_context && model_->traits().can_shift) room.lead = options_.context_keep;
+        return cache::make_windowed_cache(options_.kv_dtype, layers, capacity, room, memory);
       });
 }
 

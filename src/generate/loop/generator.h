@@ -69,7 +69,7 @@ struct GeneratorOptions {
   int32_t max_sequences = kDefaultMaxSequences;  // sequences in one forward pass
   /// Below 0: layers with a window keep every position. Else only those of the window and so many
   /// more: cuts that go back further begin at a copy, or are evaluated again. For caches of
-  /// kv_dtype. None: kDefaultWindowRewind, unless full contexts shift entries.
+  /// kv_dtype. None: kDefaultWindowRewind.
   std::optional<int32_t> window_rewind = std::nullopt;
   int32_t window_copies = kDefaultWindowCopies;  // of a session's windows, as they once were
   int32_t max_queue = 0;  // calls that may wait beyond max_sequences; 0: no limit
@@ -177,7 +177,7 @@ class Generator : public std::enable_shared_from_this<Generator> {
 
   /// An empty cache for `capacity` tokens, of the kind that sessions have.
   [[nodiscard]] Result<std::unique_ptr<cache::KvCache>> make_cache(int32_t capacity) const {
-    return make_cache(capacity, options_.window_rewind.value_or(window_rewind_));
+    return make_cache(capacity, options_.window_rewind.value_or(kDefaultWindowRewind));
   }
   /// The same for a caller who cuts it himself: unless the options say otherwise it keeps all.
   [[nodiscard]] Result<std::unique_ptr<cache::KvCache>> make_lone_cache(int32_t capacity) const {
@@ -199,7 +199,6 @@ class Generator : public std::enable_shared_from_this<Generator> {
   std::shared_ptr<const tokenizer::Tokenizer> tokenizer_;
   GeneratorOptions options_;
   int32_t vocab_size_;
-  int32_t window_rewind_ = kDefaultWindowRewind;  // unless the options say it
   std::vector<int32_t> end_tokens_;
   uint64_t prefix_domain_ = 0;
   std::unique_ptr<Scheduler> scheduler_;

@@ -214,6 +214,8 @@ class Sequence {
   [[nodiscard]] bool state_is_left() const noexcept;
   /// Resets the state in that case.
   Status renew_state();
+  /// Whether a short window of the row after `left` evaluated tokens has some of the first ones.
+  [[nodiscard]] bool windows_reach(int32_t first, int32_t left) const noexcept;
   Status drop(int32_t first, int32_t n);
   /// End of the tokens without results.
   [[nodiscard]] int32_t quiet_end() const noexcept {

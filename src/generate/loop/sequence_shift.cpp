@@ -3,6 +3,8 @@
 // dropped. See sequence.h.
 #include <algorithm>
 
+#include "cache/sequence/window_cache.h"
+#include "cache/window_start.h"
 #include "generate/loop/generator.h"
 #include "generate/loop/sequence.h"
 
@@ -29,8 +31,19 @@ Status Sequence::make_room(size_t n) {
   return drop(keep, std::max(needed, (length() - keep) / 2));
 }
 
+// Short windows do not hold the first tokens. Where one would see some of them again, all caches
+// evaluate the tokens behind them, so that results do not depend on what a cache keeps.
+bool Sequence::windows_reach(int32_t first, int32_t left) const noexcept {
+  const auto layers = generator_->model().layer_shapes();
+  return std::any_of(layers.begin(), layers.end(), [&](const cache::LayerShape& layer) {
+    return cache::window_slides(layer, generator_->max_seq_len(),
+                                generator_->options().context_keep) &&
+           cache::window_start(left, cache::window_reach(layer)) < first;
+  });
+}
+
 Status Sequence::drop(int32_t first, int32_t n) {
-  if (evaluated() > first + n && !stale_ && shifts()) {
+  if (evaluated() > first + n && !stale_ && shifts() && !windows_reach(first, evaluated() - n)) {
     // An allocation failure is returned as well: evaluating the tokens again would give different
     // entries.
     GEN_TRY(cache_->shifting()->shift(first, n));
