@@ -223,7 +223,8 @@ TEST_P(WindowSessions, ShiftAsFullOnesDo) {
           break;
         }
         default: {
-          const auto n = static_cast<size_t>(draw(1, draw(0, 3) == 0 ? 180 : window));
+          const int32_t most = options.max_seq_len - options.context_keep - 1;
+          const auto n = static_cast<size_t>(draw(1, draw(0, 3) == 0 ? most : window));
           const Tokens prompt = text_of(static_cast<uint32_t>(draw(0, 99)), n);
           const Said said = say(*pair.windowed, prompt, draw(1, 3 * window));
           ASSERT_EQ(said, say(*pair.full, prompt, static_cast<int32_t>(said.tokens.size())));
