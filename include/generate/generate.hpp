@@ -1279,6 +1279,8 @@ class AnyCache : public detail::Handle<kv_cache, kv_cache_free> {
     return name != nullptr ? name : "";
   }
   bool is_lossy() const noexcept { return kv_cache_is_lossy(get()) != 0; }
+  /// JSON of kv_cache_describe.
+  std::string describe() const { return detail::filled<std::string>(kv_cache_describe, get()); }
   CacheMemory memory() const {
     CacheMemory use;
     detail::call(kv_cache_memory_bytes, get(), &use.resident, &use.payload, &use.metadata);

@@ -381,6 +381,23 @@ GEN_API gen_status kv_cache_memory_bytes(const kv_cache *cache, size_t *resident
 GEN_API const char *kv_cache_kind(const kv_cache *cache);
 
 /**
+ * Describes a cache as a JSON object: "kind", "dtype", "num_layers", "max_seq_len", "seq_len" (of
+ * one sequence), "memory_bytes" (as `resident` of kv_cache_memory_bytes), and "windows", an array
+ * with an object for all layers of a model's cache that see so many positions, their own included, and need keep no
+ * others: "window", "first" (of the positions that are surely there) and "layers". Other layers keep every position.
+ *
+ * @param buf       [capacity] bytes, receives the text with a NUL; NULL to ask for the size.
+ * @param capacity  of buf.
+ * @param n         receives the length without the NUL.
+ * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if cache or n is NULL; GEN_ERROR_BUSY if the cache is in use;
+ *         GEN_ERROR_OUT_OF_RANGE if buf is too small; *n is then the required size; GEN_ERROR_OUT_OF_MEMORY.
+ * Threads: one at a time per cache.
+ * Since:   0.1
+ */
+GEN_API gen_status kv_cache_describe(const kv_cache *cache, char *buf, size_t capacity, size_t *n,
+                                     gen_error *error);
+
+/**
  * Type of the stored elements: "fp32", "fp16", "fp8", "q4" or "q3", for a session's cache also a
  * pair such as "fp8/q4"; for caches of many sequences the type given to kv_cache_init, "fp16",
  * "fp32", "q8_0" or "q4_0". A tiered cache returns the type of its layers in memory, a tracing one

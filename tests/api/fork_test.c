@@ -330,6 +330,7 @@ static void use_cache(kv_cache* cache) {
   REFUSED(kv_cache_truncate(cache, 0, &error));
   REFUSED(kv_cache_reset(cache, &error));
   REFUSED(kv_cache_memory_bytes(cache, &bytes[0], &bytes[1], &bytes[2], &error));
+  REFUSED(kv_cache_describe(cache, NULL, 0, &n, &error));
   REFUSED(kv_cache_save(cache, saved, &error));
   REFUSED(kv_cache_save_buffer(cache, NULL, 0, &n, &error));
   REFUSED(kv_cache_load(cache, saved, &error));

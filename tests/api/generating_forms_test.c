@@ -242,6 +242,7 @@ static void what_is_busy(void** state) {
   const kv_cache* cache = gen_session_cache(s);
   assert_fails(kv_cache_get(cache, 0, NULL, 0, NULL, 0, NULL, NULL, &error), busy, "in use", error);
   assert_fails(kv_cache_memory_bytes(cache, NULL, NULL, NULL, &error), busy, "in use", error);
+  assert_fails(kv_cache_describe(cache, NULL, 0, &n, &error), busy, "in use", error);
   assert_fails(kv_cache_save_buffer(cache, NULL, 0, &n, &error), busy, "in use", error);
 
   for (int i = 0; i < 2; ++i) {

@@ -114,7 +114,15 @@ class WindowedFamilies : public testing::TestWithParam<Family> {
     size_t cache = 0;
     size_t rest = 0;  // that is neither this nor weights
     std::string kind;
+    std::string description;
   };
+  /// What kv_cache_describe says of windows after a full context.
+  static std::string windows_said() {
+    const int32_t window = std::max(GetParam().window, GetParam().chunk);
+    const int32_t first = (kContext - window) / 16 * 16;  // the last token is not evaluated
+    return "\"windows\":[{\"window\":" + std::to_string(window) +
+           ",\"first\":" + std::to_string(first) + ",\"layers\":[0,1,3,4]}]}";
+  }
   Counted counted() {
     counting counts = {};
     const gen_allocator table = {sizeof table, &counts, counting_allocate, counting_release};
@@ -149,6 +157,13 @@ class WindowedFamilies : public testing::TestWithParam<Family> {
     Counted made;
     const kv_cache* const cache = gen_session_cache(session);
     made.kind = kv_cache_kind(cache);
+    size_t n = 0;
+    EXPECT_EQ(kv_cache_describe(cache, nullptr, 0, &n, &error_), GEN_OK);
+    made.description.resize(n + 1);
+    EXPECT_EQ(kv_cache_describe(cache, made.description.data(), n, &n, &error_),
+              GEN_ERROR_OUT_OF_RANGE);
+    EXPECT_EQ(kv_cache_describe(cache, made.description.data(), n + 1, &n, &error_), GEN_OK);
+    made.description.resize(n);
     EXPECT_EQ(kv_cache_memory_bytes(cache, &made.cache, nullptr, nullptr, &error_), GEN_OK);
     made.rest = counts.live - weights - made.cache;
     gen_session_free(session);
@@ -179,6 +194,7 @@ TEST_P(WindowedFamilies, TakeWhatIsForetold) {
   const Counted full = counted();
   EXPECT_EQ(foretold("cache"), full.cache);
   EXPECT_EQ(full.kind, "fp32");
+  EXPECT_TRUE(full.description.ends_with("\"windows\":[]}")) << full.description;
   set("window_rewind", "8");
   size_t before = 0;
   for (const char* copies : {"0", "1", "2", "3"}) {
@@ -189,6 +205,7 @@ TEST_P(WindowedFamilies, TakeWhatIsForetold) {
     const auto workspace = static_cast<double>(windowed.rest);
     EXPECT_NEAR(static_cast<double>(foretold("workspace")), workspace, 0.02 * workspace + 4096);
     EXPECT_EQ(windowed.kind, "window");
+    EXPECT_TRUE(windowed.description.ends_with(windows_said())) << windowed.description;
     EXPECT_LT(windowed.cache, full.cache);
     EXPECT_GT(windowed.cache, before);
     before = windowed.cache;
@@ -209,6 +226,7 @@ TEST_P(WindowedFamilies, TakeNoMoreOfAPoolThanForetold) {
     const Counted windowed = counted();
     EXPECT_LT(windowed.cache, full.cache);
     EXPECT_GE(foretold("cache"), windowed.cache);
+    EXPECT_TRUE(windowed.description.ends_with(windows_said())) << windowed.description;
   }
 }
 

@@ -292,6 +292,7 @@ TEST_F(CppHeader, CachesAreReadSavedAndLoaded) {
   other.load(path);
   EXPECT_EQ(other.layer(1).values.data, values);
   EXPECT_EQ(other.kind() + " " + other.dtype(), "fp32 fp32");
+  EXPECT_EQ(other.describe().rfind("{\"kind\":\"fp32\",\"dtype\":\"fp32\"", 0), 0U);
   EXPECT_EQ(other.layer_seq_len(1) + other.kv_len(1) + other.num_layers() + other.max_seq_len(),
             2 + 2 + 2 + 16);
   EXPECT_FALSE(other.is_lossy());

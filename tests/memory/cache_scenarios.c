@@ -83,6 +83,7 @@ static void one(const void* with) {
   for (int32_t layer = 0; layer < LAYERS; ++layer) same_layer(cache, layer);
   size_t bytes[3];
   TRY(kv_cache_memory_bytes(cache, &bytes[0], &bytes[1], &bytes[2], E));
+  TRY(kv_cache_describe(cache, NULL, 0, &n, E));
   kv_cache_span span = {.struct_size = sizeof span};
   if (kind == FP32) TRY(kv_cache_view(cache, 1, &span, E));
   if (kind == TENSOR) TRY(kv_cache_full_buffer(cache, 1, &span, E));

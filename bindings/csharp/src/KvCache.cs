@@ -135,6 +135,13 @@ namespace LibGenerate
             get { return Native.kv_cache_is_lossy(Handle) != 0; }
         }
 
+        /// <summary>Kind, size and which layers keep only a window, as JSON.</summary>
+        public string Describe()
+        {
+            return Sized.Text((byte[] buf, long capacity, out long n) =>
+                Native.kv_cache_describe(Handle, buf, capacity, out n));
+        }
+
         /// <summary>Bytes that it takes.</summary>
         public KvMemory Memory
         {

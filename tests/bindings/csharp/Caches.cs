@@ -32,6 +32,7 @@ static class Caches
             using (KvCache cache = maker.Value(2, 16))
             {
                 Check.Equal(maker.Key, cache.Kind, "kind");
+                Check.That(cache.Describe().StartsWith("{\"kind\":\"" + maker.Key), "as JSON");
                 cache.Update(1, rows, rows, 1, 2, 4);
                 cache.Update(0, rows, rows, 1, 2, 4);
                 Check.Equal(2, cache.Length, "length");

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math"
 	"math/rand"
+	"strings"
 	"sync"
 	"testing"
 
@@ -401,6 +402,9 @@ func TestUnderlyingCaches(t *testing.T) {
 	ok(t, wrapper.SetLayerType(1))
 	chosen := must(wrapper.Underlying())
 	equal(t, "chosen", chosen.Kind()+" "+chosen.DType(), "causal q8_0")
+	if said := must(chosen.Describe()); !strings.HasPrefix(said, `{"kind":"causal","dtype":"q8_0"`) {
+		t.Error(said)
+	}
 	if none := must(chosen.Underlying()); none != nil {
 		t.Error("below a causal cache:", none.Kind())
 	}

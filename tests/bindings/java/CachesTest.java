@@ -225,6 +225,7 @@ final class CachesTest {
       Check.that(tracer.operation(0).contains("KVCacheAppendK"), tracer.operation(0));
       KvCache below = cache.underlying();
       Check.equal("fp32", below.kind(), "what is traced");
+      Check.that(below.describe().startsWith("{\"kind\":\"fp32\",\"dtype\":\"fp32\""), "as JSON");
       Check.equal("fp32", cache.dtype(), "type");
       Check.equal(1, below.length(), "positions");
       Check.that(below.underlying() == null, "nothing below it");

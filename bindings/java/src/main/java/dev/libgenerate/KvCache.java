@@ -196,6 +196,11 @@ public class KvCache extends Handle {
     return new Memory(resident[0], payload[0], metadata[0]);
   }
 
+  /** Kind, size and which layers keep only a window, as JSON. */
+  public String describe() {
+    return ask(c -> Text.ask((buf, capacity, n) -> Native.kv_cache_describe(c, buf, capacity, n)));
+  }
+
   /** The kind's name, as "fp32" or "q4". */
   public String kind() {
     return ask(c -> Text.of(Native.kv_cache_kind(c)));
