@@ -41,10 +41,11 @@ std::vector<std::byte> state_of(cache::KvCache& cache) {
   return state;
 }
 
-/// Block sizes of a pool, or 0 for rings.
+/// Block sizes of a pool, or 0 for rings. A pool may lie in two memories.
 struct Form {
   const char* kind;
   int32_t block_size = 0;
+  bool two = false;
 };
 
 class WindowCaches : public testing::TestWithParam<Form> {
@@ -66,10 +67,11 @@ class WindowCaches : public testing::TestWithParam<Form> {
     const Form form = GetParam();
     if (form.block_size > 0) {
       if (pool_ == nullptr) {
-        pool_ =
-            cache::CachePool::create(form.kind, layers, form.block_size, 8, engine::system_memory(),
-                                     {of_.rewind, of_.copies, of_.rows})
-                .value();
+        std::vector<engine::EngineMemory*> memories(layers.size(), &engine::system_memory());
+        if (form.two) memories[1] = memories[2] = &other_;
+        pool_ = cache::CachePool::create(form.kind, layers, form.block_size, 8, memories,
+                                         {of_.rewind, of_.copies, of_.rows})
+                    .value();
       }
       return cache::make_paged_cache(pool_, kContext).value();
     }
@@ -94,7 +96,9 @@ class WindowCaches : public testing::TestWithParam<Form> {
       const int32_t end = (length + size - 1) / size;
       const size_t window = pool_->reaches()[0] >= 0 ? pool.allocated(0) : pool.allocated(1);
       const size_t whole = pool_->reaches()[0] >= 0 ? pool.allocated(1) : pool.allocated(0);
-      EXPECT_EQ(window, 2 * static_cast<size_t>(end - first)) << length;
+      // In two memories one block has both layers with a window, each in its own.
+      const size_t bins = GetParam().two ? 1 : 2;
+      EXPECT_EQ(window, bins * static_cast<size_t>(end - first)) << length;
       EXPECT_EQ(whole, static_cast<size_t>(end)) << length;
       EXPECT_EQ(cache.memory().resident, (window + whole) * pool.block_bytes());
     }
@@ -106,19 +110,21 @@ class WindowCaches : public testing::TestWithParam<Form> {
   }
 
   Case of_ = {};
+  mutable engine::HostMemory other_;
   mutable std::shared_ptr<cache::CachePool> pool_;
   std::unique_ptr<test::LoadedTiny> model_;
 };
 
 std::string name_of(const testing::TestParamInfo<Form>& each) {
   const std::string size = std::to_string(each.param.block_size);
-  return each.param.kind + (each.param.block_size > 0 ? "_blocks_of_" + size : std::string());
+  return each.param.kind + (each.param.block_size > 0 ? "_blocks_of_" + size : std::string()) +
+         (each.param.two ? "_in_two_memories" : "");
 }
 
 INSTANTIATE_TEST_SUITE_P(Formats, WindowCaches,
                          testing::Values(Form{"fp32"}, Form{"fp16"}, Form{"fp8"}, Form{"q4"},
                                          Form{"q3"}, Form{"fp32", 16}, Form{"fp32", 7},
-                                         Form{"q4", 8}, Form{"fp16", 100}),
+                                         Form{"q4", 8}, Form{"fp16", 100}, Form{"fp16", 8, true}),
                          name_of);
 
 /// A text, a cache that lets entries go, and one that does not.

@@ -16,52 +16,79 @@ namespace {
 constexpr size_t kMostDivisions = 4;
 constexpr size_t kMostBins = 64;
 
-/// Fills bins of at most `size` bytes, one reach after the other, those that see all first.
-LayerBins fill_bins(std::span<const LayerShape> layers, std::span<const size_t> bytes, size_t size,
-                    size_t* largest) {
-  LayerBins made;
-  made.bin_of_layer.resize(layers.size());
-  std::map<int32_t, std::pair<int32_t, size_t>> open;  // by reach: bin and bytes
-  *largest = 0;
-  for (size_t i = 0; i < layers.size(); ++i) {
-    const int32_t reach = window_reach(layers[i]);
-    auto [at, fresh] = open.try_emplace(reach, 0, 0);
-    auto& [bin, filled] = at->second;
-    if (fresh || filled + bytes[i] > size) {
-      bin = static_cast<int32_t>(made.reaches.size());
-      filled = 0;
-      made.reaches.push_back(reach);
-    }
-    filled += bytes[i];
-    *largest = std::max(*largest, filled);
-    made.bin_of_layer[i] = bin;
+/// The layers of one memory, and what is known of their sizes.
+struct InMemory {
+  std::vector<size_t> layers;          // indices
+  std::vector<size_t> bytes;           // of their blocks
+  std::map<int32_t, size_t> of_reach;  // sums
+  size_t most = 0;
+};
+
+/// Fills bins of at most `size` bytes with layers of one memory. A reach's bins are those that it
+/// has already, for other memories, and new ones.
+void fill_bins(std::span<const LayerShape> shapes, const InMemory& memory, size_t size,
+               LayerBins* made, size_t* largest) {
+  struct Open {
+    std::vector<int32_t> bins;  // of the reach, in order
+    size_t at = 0;
+    size_t filled = 0;
+  };
+  std::map<int32_t, Open> open;
+  for (size_t bin = 0; bin < made->reaches.size(); ++bin) {
+    open[made->reaches[bin]].bins.push_back(static_cast<int32_t>(bin));
   }
-  return made;
+  *largest = 0;
+  for (size_t i = 0; i < memory.layers.size(); ++i) {
+    const int32_t reach = window_reach(shapes[memory.layers[i]]);
+    Open& of = open[reach];
+    if (of.filled > 0 && of.filled + memory.bytes[i] > size) {
+      ++of.at;
+      of.filled = 0;
+    }
+    if (of.at == of.bins.size()) {
+      of.bins.push_back(static_cast<int32_t>(made->reaches.size()));
+      made->reaches.push_back(reach);
+    }
+    of.filled += memory.bytes[i];
+    *largest = std::max(*largest, of.filled);
+    made->bin_of_layer[memory.layers[i]] = of.bins[of.at];
+  }
 }
 
 }  // namespace
 
 Result<LayerBins> bin_layers(const CacheFormat& format, std::span<const LayerShape> layers,
+                             std::span<const int32_t> memory_of_layer, size_t memories,
                              int32_t block_size) {
-  GEN_ASSERT(!layers.empty());
-  std::vector<size_t> bytes;
-  std::map<int32_t, size_t> of_reach;
-  size_t most = 0;
-  for (const LayerShape& layer : layers) {
-    GEN_ASSIGN(const TileLayout alone, TileLayout::create(format, {&layer, 1}, block_size));
-    bytes.push_back(alone.block_bytes());
-    of_reach[window_reach(layer)] += alone.block_bytes();
-    most = std::max(most, alone.block_bytes());
+  GEN_ASSERT(!layers.empty() && memory_of_layer.size() == layers.size());
+  std::vector<InMemory> in(memories);
+  std::vector<int32_t> reaches;
+  for (size_t i = 0; i < layers.size(); ++i) {
+    GEN_ASSIGN(const TileLayout alone, TileLayout::create(format, {&layers[i], 1}, block_size));
+    InMemory& memory = in[static_cast<size_t>(memory_of_layer[i])];
+    memory.layers.push_back(i);
+    memory.bytes.push_back(alone.block_bytes());
+    memory.of_reach[window_reach(layers[i])] += alone.block_bytes();
+    memory.most = std::max(memory.most, alone.block_bytes());
+    reaches.push_back(window_reach(layers[i]));
   }
+  std::sort(reaches.begin(), reaches.end());
+  reaches.erase(std::unique(reaches.begin(), reaches.end()), reaches.end());
   LayerBins best;
   double least = std::numeric_limits<double>::infinity();
-  for (const auto& [reach, sum] : of_reach) {
+  for (const int32_t reach : reaches) {
     for (size_t parts = 1; parts <= kMostDivisions; ++parts) {
-      const size_t size = std::max(most, (sum + parts - 1) / parts);
-      size_t largest = 0;
-      LayerBins bins = fill_bins(layers, bytes, size, &largest);
+      LayerBins bins;
+      bins.bin_of_layer.resize(layers.size());
+      double block = 0.0;
+      for (InMemory& memory : in) {
+        const size_t size = std::max(memory.most, (memory.of_reach[reach] + parts - 1) / parts);
+        size_t largest = 0;
+        fill_bins(layers, memory, size, &bins, &largest);
+        block += static_cast<double>(largest);
+      }
       const auto n = static_cast<double>(bins.reaches.size());
-      const double cost = n * static_cast<double>(largest) * (1 + 0.02 * n);
+      const double cost = n * block * (1 + 0.02 * n);
       if (cost >= least || (bins.reaches.size() > kMostBins && !best.reaches.empty())) continue;
       least = cost;
       best = std::move(bins);

@@ -78,6 +78,7 @@ class PagedCache final : public KvCache, public SharesBlocks {
       : pool_(std::move(pool)),
         capacity_(capacity),
         bins_(pool_->reaches().size()),
+        parts_(pool_->blocks().parts()),
         moves_(pool_->tables()),
         tables_(pool_->tables()),
         held_from_(bins_) {
@@ -354,9 +355,8 @@ class PagedCache final : public KvCache, public SharesBlocks {
 
   using Table = std::vector<engine::EnginePtr<std::byte>>;
 
-  /// There is one bin or one part.
-  [[nodiscard]] size_t bin_of_table(size_t table) const noexcept { return bins_ > 1 ? table : 0; }
-  [[nodiscard]] size_t part_of_table(size_t table) const noexcept { return bins_ > 1 ? 0 : table; }
+  [[nodiscard]] size_t bin_of_table(size_t table) const noexcept { return table / parts_; }
+  [[nodiscard]] size_t part_of_table(size_t table) const noexcept { return table % parts_; }
   /// Negative: rows see all.
   [[nodiscard]] int32_t reach_of(size_t bin) const noexcept {
     return windows_ ? pool_->reaches()[bin] : -1;
@@ -387,20 +387,18 @@ class PagedCache final : public KvCache, public SharesBlocks {
     for (Table& table : tables_) table.reserve(pieces);
   }
   void set_address(size_t i) noexcept {
-    const size_t first = bins_ > 1 ? i % bins_ : 0;
-    const size_t n = bins_ > 1 ? 1 : tables_.size();
-    for (size_t table = first; table < first + n; ++table) {
-      tables_[table][i / bins_] =
-          blocks_[i] != nullptr ? blocks_[i]->data(part_of_table(table)) : nullptr;
+    for (size_t part = 0; part < parts_; ++part) {
+      tables_[i % bins_ * parts_ + part][i / bins_] =
+          blocks_[i] != nullptr ? blocks_[i]->data(part) : nullptr;
     }
   }
   /// The block after the last one, null if no row will see it. Memory for it must be reserved.
   void push(Block* block) noexcept {
     blocks_.push_back(block);
     const size_t i = blocks_.size() - 1;
-    const size_t first = bins_ > 1 ? i % bins_ : 0;
-    const size_t n = bins_ > 1 ? 1 : tables_.size();
-    for (size_t table = first; table < first + n; ++table) tables_[table].emplace_back();
+    for (size_t part = 0; part < parts_; ++part) {
+      tables_[i % bins_ * parts_ + part].emplace_back();
+    }
     set_address(i);
   }
   /// How many blocks of the last piece other sequences hold, if `n` more entries start in it.
@@ -546,7 +544,8 @@ class PagedCache final : public KvCache, public SharesBlocks {
 
   std::shared_ptr<CachePool> pool_;
   int32_t capacity_;
-  size_t bins_;  // blocks of a piece, a stretch of block_size() positions
+  size_t bins_;   // blocks of a piece, a stretch of block_size() positions
+  size_t parts_;  // of a block
   bool windows_ = false;
   std::vector<PathMoves> moves_;  // by table
   std::vector<Block*> blocks_;    // [piece][bin]
@@ -603,49 +602,50 @@ Result<std::shared_ptr<CachePool>> CachePool::create(std::string_view format,
     return error(Code::kUnsupported, "a pool in %zu memories, of at most %zu", of.groups.size(),
                  kMaxBlockParts);
   }
-  Tables tables;
-  std::vector<BlockPart> parts;
-  size_t bytes = 0;
-  const bool windows =
-      of_windows.rewind >= 0 && of.groups.size() == 1 &&
-      std::any_of(layers.begin(), layers.end(), [](const auto& l) { return window_reach(l) >= 0; });
+  const bool windows = of_windows.rewind >= 0 &&
+                       std::any_of(layers.begin(), layers.end(),
+                                   [](const auto& layer) { return window_reach(layer) >= 0; });
+  LayerBins bins{std::vector<int32_t>(layers.size()), {-1}};
   if (windows) {
-    GEN_ASSIGN(LayerBins bins, bin_layers(parsed, layers, block_size));
-    for (size_t bin = 0; bin < bins.reaches.size(); ++bin) {
-      std::vector<LayerShape> own;
-      for (size_t i = 0; i < layers.size(); ++i) {
-        if (static_cast<size_t>(bins.bin_of_layer[i]) == bin) own.push_back(layers[i]);
-      }
-      GEN_ASSIGN(TileLayout layout, TileLayout::create(parsed, own, block_size));
-      bytes = std::max(bytes, layout.block_bytes());
-      tables.layouts.push_back(std::move(layout));
-    }
-    parts.push_back({bytes, of.groups[0].memory});
-    tables.table_of_layer = std::move(bins.bin_of_layer);
-    tables.reaches = std::move(bins.reaches);
+    GEN_ASSIGN(bins, bin_layers(parsed, layers, of.group_of_layer, of.groups.size(), block_size));
     // Attention reads whole tiles, and a block begins with one: where blocks are no multiple of
     // tiles, it reads up to a tile more than KvCache::first_kept() says.
-    for (int32_t& reach : tables.reaches) {
+    for (int32_t& reach : bins.reaches) {
       if (reach >= 0 && block_size % engine::kKvTile != 0) reach += engine::kKvTile - 1;
     }
-  } else {
-    for (const MemoryGroups::Group& group : of.groups) {
-      GEN_ASSIGN(TileLayout layout, TileLayout::create(parsed, group.layers, block_size));
-      parts.push_back(
-          {group.layers.empty() ? kEmptyBlockBytes : layout.block_bytes(), group.memory});
-      if (!checked_add(bytes, parts.back().bytes, &bytes)) {
-        return error(Code::kOutOfMemory, "a block of %d positions overflows a size", block_size);
+  }
+  std::vector<BlockPart> parts;
+  for (const MemoryGroups::Group& group : of.groups) {
+    parts.push_back({group.layers.empty() ? kEmptyBlockBytes : 1, group.memory});
+  }
+  Tables tables;
+  for (size_t bin = 0; bin < bins.reaches.size(); ++bin) {
+    for (size_t part = 0; part < parts.size(); ++part) {
+      std::vector<LayerShape> own;
+      for (size_t i = 0; i < layers.size(); ++i) {
+        if (static_cast<size_t>(bins.bin_of_layer[i]) != bin) continue;
+        if (static_cast<size_t>(of.group_of_layer[i]) == part) own.push_back(layers[i]);
       }
+      GEN_ASSIGN(TileLayout layout, TileLayout::create(parsed, own, block_size));
+      parts[part].bytes = std::max(parts[part].bytes, layout.block_bytes());
       tables.layouts.push_back(std::move(layout));
     }
-    tables.table_of_layer = of.group_of_layer;
-    tables.reaches = {-1};
+  }
+  for (size_t i = 0; i < layers.size(); ++i) {
+    tables.table_of_layer.push_back(bins.bin_of_layer[i] * static_cast<int32_t>(parts.size()) +
+                                    of.group_of_layer[i]);
+  }
+  tables.reaches = std::move(bins.reaches);
+  size_t bytes = 0;
+  for (const BlockPart& part : parts) {
+    if (checked_add(bytes, part.bytes, &bytes)) continue;
+    return error(Code::kOutOfMemory, "a block of %d positions overflows a size", block_size);
   }
   const auto budget = static_cast<uint64_t>(max_memory_mb) << 20;
-  const size_t bins = tables.reaches.size();
-  if (budget / bins < bytes) {
+  const size_t least = tables.reaches.size();
+  if (budget / least < bytes) {
     return error(Code::kInvalidArgument, "a pool of %d MiB: %s takes %zu bytes", max_memory_mb,
-                 bins > 1 ? "a block of each kind" : "one block", bytes * bins);
+                 least > 1 ? "a block of each kind" : "one block", bytes * least);
   }
   const auto count = static_cast<size_t>(budget / bytes);
   return std::shared_ptr<CachePool>(new CachePool(std::move(tables), parts, count, of_windows));

@@ -31,16 +31,15 @@ struct PoolWindows {
 
 /// A pool and how its blocks lie. A block has the entries of all layers, in one part for each
 /// memory that layers lie in. Where layers with windows give blocks back, layers are put into bins
-/// of about the same size, each of layers that see the same, and a block has those of one bin: so
-/// all layers draw on one budget, whatever they keep.
+/// of about the same size in each memory, each of layers that see the same, and a block has those
+/// of one bin: so all layers draw on one budget, whatever they keep.
 class CachePool {
  public:
   /// As many blocks of `block_size` positions as fit max_memory_mb * 2^20 bytes, those of all
   /// memories together. kInvalidArgument for an unknown format, numbers below 1 and a budget below
   /// one block, telling what one takes. `memories` are those of the layers, at most kMaxBlockParts
   /// different ones, and must outlive the pool and all its caches; without layers the first one
-  /// counts, and a block takes 64 bytes. Layers in several memories keep all entries, whatever
-  /// `windows` says.
+  /// counts, and a block takes 64 bytes.
   static Result<std::shared_ptr<CachePool>> create(std::string_view format,
                                                    std::span<const LayerShape> layers,
                                                    int32_t block_size, int32_t max_memory_mb,
@@ -56,7 +55,7 @@ class CachePool {
   [[nodiscard]] const CacheFormat& format() const noexcept { return layouts_[0].format(); }
   [[nodiscard]] std::span<const LayerShape> layers() const noexcept { return shapes_; }
   [[nodiscard]] std::span<const engine::KvLayer> kv_layers() const noexcept { return kv_layers_; }
-  /// Of a table's own layers: a table for each part, or one for each bin.
+  /// Of a table's own layers: there is a table for each part of each bin.
   [[nodiscard]] const TileLayout& layout(size_t table = 0) const noexcept {
     return layouts_[table];
   }
