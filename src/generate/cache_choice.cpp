@@ -194,7 +194,8 @@ Result<std::shared_ptr<const Generator>> create_generator(const ModelInUse& in_u
   const bool rows = choice.compressed_chunk == 0 && !choice.tiered;
   if (options.window_rewind.value_or(-1) >= 0 && !rows) {
     return error(Code::kInvalidArgument,
-                 "window_rewind is not for compressed_kv or tiered_kv, which keep all positions");
+                 "window_rewind %d does not go with %s, which keeps no windows: only -1 does",
+                 *options.window_rewind, choice.tiered ? "tiered_kv" : "compressed_kv");
   }
   options.kv_dtype = choice.format.name();
   options.snapshot_budget = choice.snapshot_mb < 0 ? -1 : int64_t{choice.snapshot_mb} << 20;

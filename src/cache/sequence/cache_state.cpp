@@ -266,8 +266,9 @@ Status check_entries(const SavedEntries& saved, KvCache& cache) {
     const int32_t behind = cache.keeps_behind(static_cast<int32_t>(i));
     if (saved.layers[i].first <= KvCache::first_kept(saved.entries, behind)) continue;
     return error(Code::kInvalidArgument,
-                 "the state's layer %zu lacks the first %d positions, which this cache keeps", i,
-                 saved.layers[i].first);
+                 "the state's layer %zu lacks the first %d positions, which this cache keeps: its "
+                 "session kept windows only (window_rewind)",
+                 i, saved.layers[i].first);
   }
   return {};
 }
