@@ -91,6 +91,11 @@ TEST(PrefixReuse, OnlyWhatIsAskedSinceTheLastCallCounts) {
   // What is already held is not counted, nor is what a shorter session can make use of.
   const Said more = say(*session, text_of(4, 3), 2);
   EXPECT_EQ(more.cached, 0);
+  // Nor is what was appended and cut off again.
+  const auto other = world.session();
+  ASSERT_TRUE(other->append({.text = {}, .tokens = first(all, 10)}).ok());
+  ASSERT_TRUE(other->truncate(4).ok());
+  EXPECT_EQ(say(*other, text_of(5, 15), 2).cached, 4);
 }
 
 TEST(PrefixReuse, ForksCutsAndStatesAfterAHit) {

@@ -372,6 +372,7 @@ void Session::note_cut(int32_t before, int32_t n) noexcept {
   if (n < before) answered_.unsaid.clear();
   answered_.mark = sequence_.moved(answered_.mark);
   answered_.mark.length = std::min(answered_.mark.length, n);
+  answered_.cached_since = std::min(answered_.cached_since, n - answered_.mark.length);
   publish_length();
 }
 
