@@ -220,11 +220,14 @@ Status Weights::finish(int64_t blocks) {
   Skipped unknown;
   for (const gguf::TensorInfo& tensor : file_.tensors()) {
     if (used_.contains(tensor.name)) continue;
-    if (gguf::is_media_tensor(tensor.name)) {
+    // What stands beside a tensor changes it.
+    const std::string stem = tensor.name.substr(0, tensor.name.rfind('.'));
+    const bool beside = used_.contains(stem) || used_.contains(stem + ".weight");
+    if (!beside && gguf::is_media_tensor(tensor.name)) {
       media.add(tensor);
-    } else if (gguf::is_draft_tensor(tensor.name, blocks)) {
+    } else if (!beside && gguf::is_draft_tensor(tensor.name, blocks)) {
       drafts.add(tensor);
-    } else if (gguf::is_body_tensor(tensor.name)) {
+    } else if (beside || gguf::is_body_tensor(tensor.name)) {
       return error(Code::kUnsupported, "tensor %s has no place in this architecture",
                    tensor.name.c_str());
     } else {
