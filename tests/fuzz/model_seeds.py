@@ -38,7 +38,12 @@ ODD = [
 ]
 
 
-def model(family, odd=()):
+# In the form of ollama's own engine: the architecture's name, or more tensors.
+OLLAMAS = {"qwen2vl": ("qwen25vl", []), "olmo2": ("olmo3", []), "gemma3": ("gemma3", ["mm.0", "v.blk.0.x"]),
+           "mistral3": ("mistral3", ["mm.0"]), "nemotron_h": ("nemotron_h_omni", ["a.x"])}
+
+
+def model(family, odd=(), name=None, more=()):
     has = FAMILIES[family]
     r = random.Random(family)
     tensors = []
@@ -105,6 +110,9 @@ def model(family, odd=()):
             add(block + "ffn_gate.weight", WIDTH, FEED_FORWARD)
         add(block + "ffn_up.weight", WIDTH, FEED_FORWARD * (2 if has.get("fused") else 1))
         add(block + "ffn_down.weight", FEED_FORWARD, WIDTH)
+    for tensor in more:
+        add(tensor, 4)
+    family = name or family
     keys = [("general.architecture", "string", family)]
     # Without it these are refused.
     windowed = family in ("gemma3", "gemma4") and not any(name == "attention.sliding_window" for name, _, _ in odd)
@@ -130,6 +138,8 @@ def main():
     for number, family in enumerate(FAMILIES):
         (folder / f"{family}.gguf").write_bytes(model(family))
         (folder / f"{family}_odd.gguf").write_bytes(model(family, ODD[number % len(ODD)]))
+    for family, (name, more) in OLLAMAS.items():
+        (folder / f"{family}_ollama.gguf").write_bytes(model(family, (), name, more))
     for number, odd in enumerate(ODD):
         (folder / f"gemma3_odd{number}.gguf").write_bytes(model("gemma3", odd))
 
