@@ -14,6 +14,7 @@
 #include "model/adapter_targets.h"
 #include "model/eagle_head.h"
 #include "model/fingerprint.h"
+#include "model/gguf/tensor_role.h"
 #include "model/gguf/vocab.h"
 #include "model/hparams.h"
 #include "model/layer_split.h"
@@ -34,6 +35,7 @@ class Loader {
 
   Result<std::shared_ptr<const LoadedModel>> run() {
     GEN_TRY(check_options());
+    GEN_TRY(check_kind());
     GEN_ASSIGN(const std::string name, file_->metadata().get_string("general.architecture"));
     GEN_ASSIGN(architecture_, arch::find_architecture(options_.architectures, name));
     GEN_ASSIGN(hparams_, read_hparams(file_->metadata(), [this](KeyReader& keys, HParams* hparams) {
@@ -58,6 +60,25 @@ class Loader {
     if (options_.max_batch_rows < 1 || options_.max_batch_rows > kMaxBatchRows) {
       return error(Code::kInvalidArgument, "batches of %d rows, outside [1, %d]",
                    options_.max_batch_rows, kMaxBatchRows);
+    }
+    return {};
+  }
+
+  /// Files that stand beside models have an architecture, too.
+  Status check_kind() const {
+    struct Beside {
+      std::string_view type;
+      const char* what;
+    };
+    constexpr Beside kBeside[] = {
+        {"adapter", "an adapter, which is given beside a model (gen_adapter_load, --lora)"},
+        {"mmproj", "an encoder of pictures or sound beside a model"},
+        {"imatrix", "an importance matrix, which is given when a model is quantised"},
+    };
+    GEN_ASSIGN(const std::string type, file_->metadata().get_string("general.type", ""));
+    for (const Beside& row : kBeside) {
+      if (type != row.type) continue;
+      return error(Code::kUnsupported, "the file is no model but %s", row.what);
     }
     return {};
   }
@@ -108,7 +129,7 @@ class Loader {
     uint64_t done = 0;
     for (const gguf::TensorInfo& tensor : file_->tensors()) {
       if (cancelled()) return error(Code::kCancelled, "cancelled while loading");
-      GEN_TRY(check_finite(tensor));
+      if (!gguf::is_media_tensor(tensor.name)) GEN_TRY(check_finite(tensor));
       done += tensor.data.size();
       const double share = static_cast<double>(done) / static_cast<double>(std::max(total, done));
       if (!report(kCheckShare * share)) return error(Code::kCancelled, "cancelled while loading");
@@ -121,7 +142,7 @@ class Loader {
     graph::GraphBuilder builder;
     architecture_->build(architecture_->style, hparams_, weights, builder);
     if (is_eagle(*file_, "")) weights.ignore_all("eagle.");
-    GEN_TRY(weights.finish());
+    GEN_TRY(weights.finish(hparams_.n_layers));
     GEN_ASSIGN(graph::Graph graph, builder.finish());
 
     ModelTraits traits = make_traits();
@@ -155,7 +176,8 @@ class Loader {
 
     std::shared_ptr<const void> source;
     if (plan->borrows_sources()) source = file_;
-    const size_t mapped = source != nullptr ? static_cast<size_t>(file_->total_bytes()) : 0;
+    const uint64_t used = file_->total_bytes() - weights.skipped_bytes();
+    const size_t mapped = source != nullptr ? static_cast<size_t>(used) : 0;
     auto made = std::make_shared<PlanModel>(std::move(plan), traits, std::move(source), mapped,
                                             std::make_shared<const graph::Graph>(std::move(graph)),
                                             std::move(targets));

@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cinttypes>
 #include <cmath>
 #include <utility>
 
+#include "base/log.h"
+#include "model/gguf/tensor_role.h"
 #include "quant/format.h"
 #include "tensor/dtype.h"
 
@@ -25,6 +28,23 @@ const gguf::TensorInfo* scale_tensor(const gguf::GgufFile& file, const std::stri
   const gguf::TensorInfo* const tensor = file.find_tensor(part + ".scale");
   return tensor != nullptr && tensor->elements() == 1 ? tensor : nullptr;
 }
+
+/// Tensors of one kind that nobody asked for.
+struct Skipped {
+  uint64_t count = 0;
+  uint64_t bytes = 0;
+  const char* first = nullptr;
+
+  void add(const gguf::TensorInfo& tensor) noexcept {
+    if (count++ == 0) first = tensor.name.c_str();
+    bytes += tensor.data.size();
+  }
+  void report(LogLevel level, const char* kind) const noexcept {
+    if (count == 0) return;
+    log(level, "skipped: %" PRIu64 " tensors %s, %" PRIu64 " bytes (%s%s)", count, kind, bytes,
+        first, count > 1 ? ", ..." : "");
+  }
+};
 
 }  // namespace
 
@@ -193,14 +213,31 @@ void Weights::ignore_others(std::string_view prefix) {
   }
 }
 
-Status Weights::finish() {
+Status Weights::finish(int64_t blocks) {
   if (!status_.ok()) return status_;
+  Skipped media;
+  Skipped drafts;
+  Skipped unknown;
   for (const gguf::TensorInfo& tensor : file_.tensors()) {
-    if (!used_.contains(tensor.name)) {
+    if (used_.contains(tensor.name)) continue;
+    // What stands beside a tensor changes it.
+    const std::string stem = tensor.name.substr(0, tensor.name.rfind('.'));
+    const bool beside = used_.contains(stem) || used_.contains(stem + ".weight");
+    if (!beside && gguf::is_media_tensor(tensor.name)) {
+      media.add(tensor);
+    } else if (!beside && gguf::is_draft_tensor(tensor.name, blocks)) {
+      drafts.add(tensor);
+    } else if (beside || gguf::is_body_tensor(tensor.name)) {
       return error(Code::kUnsupported, "tensor %s has no place in this architecture",
                    tensor.name.c_str());
+    } else {
+      unknown.add(tensor);
     }
   }
+  media.report(LogLevel::kInfo, "of pictures and sound");
+  drafts.report(LogLevel::kInfo, "of a head that drafts, which is not used");
+  unknown.report(LogLevel::kWarning, "that no model of this architecture has");
+  skipped_bytes_ = media.bytes + drafts.bytes + unknown.bytes;
   return {};
 }
 

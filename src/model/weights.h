@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <span>
 #include <string>
 #include <string_view>
@@ -66,10 +67,13 @@ class Weights {
   void ignore_others(std::string_view prefix);
 
   /// Errors: kFormat for a tensor that is missing, has another shape or is not finite where it has
-  /// to be, kUnsupported for an element
-  /// type without a codec and for a tensor that nobody asked for (the model would not be what its
-  /// file says).
-  Status finish();
+  /// to be, kUnsupported for an element type without a codec and for a tensor of the text model
+  /// that nobody asked for (the model would not be what its file says). `blocks`: of the model.
+  /// Other tensors that nobody asked for are skipped: a line of the log says how many of pictures
+  /// and sound there are, how many only draft, and how many are unknown.
+  Status finish(int64_t blocks = std::numeric_limits<int64_t>::max());
+  /// Of tensors that were skipped. After finish().
+  [[nodiscard]] uint64_t skipped_bytes() const noexcept { return skipped_bytes_; }
 
  private:
   const gguf::TensorInfo* take(const std::string& name, int64_t cols, int64_t rows,
@@ -82,6 +86,7 @@ class Weights {
   std::unordered_set<std::string> used_;
   std::deque<std::vector<std::byte>> copies_;
   Status status_;
+  uint64_t skipped_bytes_ = 0;
 };
 
 /// What a matrix is multiplied by: the numbers "w.scale" and "w.weight.scale" beside "w.weight",

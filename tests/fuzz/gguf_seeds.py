@@ -104,6 +104,19 @@ def seeds():
     yield "unigram", gguf(UNIGRAM[:4])
     yield "charsmap", gguf(UNIGRAM)
     yield "rwkv", gguf(RWKV)
+    norm = struct.pack("<4f", 0, 1, 2, 3)
+    yield "ollama_gptoss", gguf([("general.architecture", "string", "gptoss"), ("gptoss.block_count", "u32", 1)] + BYTE_BPE, [
+        ("blk.0.attn_out.weight", 0, [4], norm), ("blk.0.attn_sinks", 0, [4], norm), ("blk.0.ffn_gate_exps.weight", 0, [2, 2], norm)])
+    yield "ollama_gemma3", gguf(
+        [("general.architecture", "string", "gemma3"), ("gemma3.context_length", "u32", 131072),
+         ("gemma3.rope.local.freq_base", "f32", 1e4)] + SENTENCEPIECE[1:],
+        [("token_embd.weight", 0, [1, 260], bytes(1040)), ("mm.x", 0, [4], norm)])
+    yield "ollama_qwen35", gguf(
+        [("general.architecture", "string", "qwen35"), ("qwen35.block_count", "u32", 3), ("qwen35.mrope_sections", "[i32]", [1, 2, 3]),
+         ("qwen35.attention.head_count_kv", "[u32]", [0, 0, 2])],
+        [("blk.0.ssm_dt", 0, [4], norm), ("mtp.fc.weight", 0, [4], norm), ("mtp.layers.0.attn_norm.weight", 0, [4], norm)])
+    yield "ollama_omni", gguf([("general.architecture", "string", "nemotron_h_omni"), ("nemotron_h_omni.expert_count", "u32", 2)],
+                              [("blk.0.ffn_latent_in.weight", 0, [2, 2], norm)])
     yield "everything", gguf(every_scalar + every_array + SENTENCEPIECE, tensors)
     good = gguf(every_scalar, tensors)
     yield "truncated", good[:-40]

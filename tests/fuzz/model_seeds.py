@@ -38,7 +38,12 @@ ODD = [
 ]
 
 
-def model(family, odd=()):
+# In the form of ollama's own engine: the architecture's name, or more tensors.
+OLLAMAS = {"qwen2vl": ("qwen25vl", []), "olmo2": ("olmo3", []), "gemma3": ("gemma3", ["mm.0", "v.blk.0.x"]),
+           "mistral3": ("mistral3", ["mm.0"]), "nemotron_h": ("nemotron_h_omni", ["a.x"])}
+
+
+def model(family, odd=(), name=None, more=()):
     has = FAMILIES[family]
     r = random.Random(family)
     tensors = []
@@ -105,7 +110,13 @@ def model(family, odd=()):
             add(block + "ffn_gate.weight", WIDTH, FEED_FORWARD)
         add(block + "ffn_up.weight", WIDTH, FEED_FORWARD * (2 if has.get("fused") else 1))
         add(block + "ffn_down.weight", FEED_FORWARD, WIDTH)
+    for tensor in more:
+        add(tensor, 4)
+    family = name or family
     keys = [("general.architecture", "string", family)]
+    # Without it these are refused.
+    windowed = family in ("gemma3", "gemma4") and not any(name == "attention.sliding_window" for name, _, _ in odd)
+    needed = [("attention.sliding_window", "u32", 3)] if windowed else []
     keys += [(f"{family}.{name}", kind, value) for name, kind, value in [
         ("context_length", "u32", 16), ("block_count", "u32", 2), ("embedding_length", "u32", WIDTH),
         ("feed_forward_length", "[u32]", [FEED_FORWARD if fed else 0 for fed in feeds]) if "alone" in has
@@ -113,7 +124,7 @@ def model(family, odd=()):
         ("attention.head_count", "u32", HEADS),
         ("attention.head_count_kv", "[u32]", [KV_HEADS if seen else 0 for seen in attends]) if "mamba" in has
         else ("attention.head_count_kv", "u32", KV_HEADS),
-        ("attention.layer_norm_rms_epsilon", "f32", 1e-5), *odd]]
+        ("attention.layer_norm_rms_epsilon", "f32", 1e-5), *needed, *odd]]
     if "mamba" in has:
         keys += [(f"{family}.ssm.{name}", "u32", value) for name, value in [
             ("conv_kernel", 3), ("inner_size", INNER), ("state_size", STATE), ("time_step_rank", STATE_HEADS),
@@ -127,6 +138,8 @@ def main():
     for number, family in enumerate(FAMILIES):
         (folder / f"{family}.gguf").write_bytes(model(family))
         (folder / f"{family}_odd.gguf").write_bytes(model(family, ODD[number % len(ODD)]))
+    for family, (name, more) in OLLAMAS.items():
+        (folder / f"{family}_ollama.gguf").write_bytes(model(family, (), name, more))
     for number, odd in enumerate(ODD):
         (folder / f"gemma3_odd{number}.gguf").write_bytes(model("gemma3", odd))
 

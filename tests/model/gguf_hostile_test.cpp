@@ -375,6 +375,84 @@ TEST(GgufHostile, EveryChangedByteIsSurvived) {
   }
 }
 
+/// Files that were made for ollama's own engine, and are translated.
+std::vector<GgufWriter> ollamas_writers() {
+  GgufWriter gptoss;
+  gptoss.set_string("general.architecture", "gptoss")
+      .set<uint32_t>("gptoss.block_count", 1)
+      .set_string("tokenizer.ggml.pre", "default")
+      .tensor("blk.0.attn_out.weight", kF32, {4}, zeros(16))
+      .tensor("blk.0.attn_sinks", kF32, {4}, zeros(16))
+      .tensor("blk.0.ffn_gate_exps.weight", kF32, {2, 4}, zeros(32));
+  GgufWriter gemma3;
+  gemma3.set_string("general.architecture", "gemma3")
+      .set<uint32_t>("gemma3.context_length", 131072)
+      .set<float>("gemma3.rope.global.freq_base", 1e6F)
+      .set_strings("tokenizer.ggml.tokens", {"a", "b", "", "c"})
+      .set_array<float>("tokenizer.ggml.scores", {0, 1, 2, 3})
+      .tensor("token_embd.weight", kF32, {2, 3}, zeros(24))
+      .tensor("mm.x", kF32, {1}, zeros(4));
+  GgufWriter qwen35;
+  qwen35.set_string("general.architecture", "qwen35")
+      .set<uint32_t>("qwen35.block_count", 3)
+      .set_array<int32_t>("qwen35.mrope_sections", {1, 2, 3})
+      .set_array<uint32_t>("qwen35.attention.head_count_kv", {0, 0, 2})
+      .tensor("blk.0.ssm_dt", kF32, {4}, zeros(16))
+      .tensor("mtp.fc.weight", kF32, {4}, zeros(16))
+      .tensor("mtp.layers.0.attn_norm.weight", kF32, {4}, zeros(16));
+  return {gptoss, gemma3, qwen35};
+}
+
+TEST(GgufHostile, EveryChangedByteOfATranslatedFileIsSurvived) {
+  for (const GgufWriter& writer : ollamas_writers()) {
+    const std::vector<std::byte> good = writer.build().bytes;
+    const auto translated = GgufFile::parse(good);
+    ASSERT_TRUE(translated.ok()) << translated.status().message();
+    EXPECT_FALSE(translated.value()->metadata().has("gptoss.block_count"));
+    for (size_t at = 0; at < good.size(); ++at) {
+      for (const int change : {0x01, 0x02, 0x80, 0xFF}) {
+        std::vector<std::byte> bad = good;
+        bad[at] ^= static_cast<std::byte>(change);
+        const size_t before = live_bytes.load();
+        peak_bytes.store(before);
+        const auto file = GgufFile::parse(bad);
+        EXPECT_LE(peak_bytes.load() - before, 16 * bad.size() + 16384);
+        if (!file.ok()) continue;
+        uint64_t sum = 0;
+        for (const TensorInfo& tensor : file.value()->tensors()) {
+          EXPECT_LE(tensor.name.size(), 64U);
+          EXPECT_EQ(file.value()->find_tensor(tensor.name), &tensor);
+          for (const std::byte byte : tensor.data) sum += static_cast<uint64_t>(byte);
+        }
+        EXPECT_LT(sum, kHuge);
+        for (const Value& value : file.value()->metadata().entries()) {
+          EXPECT_EQ(file.value()->metadata().find(value.key()), &value);
+          EXPECT_LE(value.text(1000).size(), 16 * bad.size());
+        }
+      }
+    }
+  }
+}
+
+TEST(GgufHostile, TranslationCostsLittle) {
+  GgufWriter writer;
+  writer.set_string("general.architecture", "gptoss");
+  for (int i = 0; i < 60000; ++i) {
+    std::string key = "gptoss.";
+    for (int rest = i; rest > 0 || key.size() == 7; rest /= 90)
+      key += static_cast<char>('#' + rest % 90);
+    writer.set<uint8_t>(key, 1);
+  }
+  for (int i = 0; i < 20000; ++i) {
+    writer.tensor(std::to_string(i) + ".attn_sinks", 24, {1}, zeros(1));
+  }
+  const std::vector<std::byte> bytes = writer.build().bytes;
+  const size_t before = live_bytes.load();
+  peak_bytes.store(before);
+  ASSERT_TRUE(GgufFile::parse(bytes).ok());
+  EXPECT_LE(peak_bytes.load() - before, 12 * bytes.size());
+}
+
 struct Trap {
   std::byte* page;
   size_t page_bytes;

@@ -197,7 +197,75 @@ TEST(HParams, OfMuseGlimmer) {
   EXPECT_EQ(h.value().layers[0].rope.kind, engine::RopeKind::kAdjacent);
   EXPECT_EQ(h.value().logit_factor, 0.5F);
   const auto all = read_as(arch::kMuseGlimmer, [](GgufWriter&) {});
-  EXPECT_EQ(all.value().layers[0].rope.kind, engine::RopeKind::kNone);
+  EXPECT_EQ(each(all.value(), &graph::AttentionSpec::window), (Numbers{2048, 2048, 2048}));
+  const auto none = read_as(arch::kMuseGlimmer, [](GgufWriter& w) {
+    w.set("llama.attention.sliding_window", uint32_t{0});
+  });
+  EXPECT_EQ(none.value().layers[0].rope.kind, engine::RopeKind::kNone);
+}
+
+/// What a file does not say is taken from the family, where all of its models have the same.
+TEST(HParams, FamiliesKnowWhatFilesDoNotSay) {
+  const auto nothing = [](GgufWriter&) {};
+  auto h = read_as(
+      arch::kGptOss,
+      [](GgufWriter& w) {
+        w.set("llama.expert_count", uint32_t{4}).set("llama.expert_used_count", uint32_t{2});
+      },
+      "attention.layer_norm_rms_epsilon");
+  ASSERT_TRUE(h.ok()) << h.status().message();
+  EXPECT_EQ(h.value().norm_eps, 1e-5F);
+  EXPECT_EQ(h.value().layers[0].attention.window, 128);
+  EXPECT_EQ(h.value().layers[0].rope.base, 150000.0);
+  h = read_as(arch::kOlmo2, nothing, "attention.layer_norm_rms_epsilon");
+  ASSERT_TRUE(h.ok()) << h.status().message();
+  EXPECT_EQ(h.value().norm_eps, 1e-6F);
+  EXPECT_EQ(h.value().layers[0].attention.window, 0);
+  EXPECT_EQ(h.value().layers[0].rope.base, 500000.0);
+  h = read_as(arch::kOlmo2, [](GgufWriter& w) {
+    w.set_array<bool>("llama.attention.sliding_window_pattern", {true, false, true});
+  });
+  ASSERT_TRUE(h.ok()) << h.status().message();
+  EXPECT_EQ(each(h.value(), &graph::AttentionSpec::window), (Numbers{4096, 0, 4096}));
+  for (const auto& [layers, window] : {std::pair{26U, 512}, {34U, 1024}, {62U, 1024}}) {
+    h = read_as(
+        arch::kGemma3, [n = layers](GgufWriter& w) { w.set("llama.block_count", n); },
+        "block_count");
+    ASSERT_TRUE(h.ok()) << h.status().message();
+    EXPECT_EQ(h.value().layers[0].attention.window, window);
+    EXPECT_EQ(h.value().layers[5].attention.window, 0);
+    EXPECT_EQ(h.value().layers[5].rope.base, 1e6);
+  }
+  // Windows of several widths.
+  for (const arch::Architecture* of : {&arch::kGemma3, &arch::kGemma4}) {
+    const Status status = read_as(*of, nothing).status();
+    EXPECT_EQ(status.code(), Code::kFormat);
+    EXPECT_EQ(std::string(status.message()),
+              "llama.attention.sliding_window is missing: models of this architecture have windows "
+              "of several widths");
+  }
+  const Status listed =
+      read_as(arch::kLlama, [](GgufWriter& w) {
+        w.set_array<bool>("llama.attention.sliding_window_pattern", {true, false, true});
+      }).status();
+  EXPECT_EQ(std::string(listed.message()),
+            "llama.attention.sliding_window is missing, but llama.attention.sliding_window_pattern "
+            "says that layers have a window");
+  EXPECT_EQ(
+      std::string(
+          read_as(arch::kQwen3, nothing, "attention.layer_norm_rms_epsilon").status().message()),
+      "llama.attention.layer_norm_rms_epsilon is missing");
+}
+
+/// Blocks that only draft are left out where the family does not run them.
+TEST(HParams, BlocksThatDraftMayBeLeftOut) {
+  const auto h = read_as(arch::kLlama,
+                         [](GgufWriter& w) { w.set("llama.nextn_predict_layers", uint32_t{1}); });
+  ASSERT_TRUE(h.ok()) << h.status().message();
+  EXPECT_EQ(h.value().n_layers, 2);
+  EXPECT_EQ(h.value().layers.size(), 2U);
+  EXPECT_EQ(h.value().n_draft_layers, 0);
+  EXPECT_TRUE(h.value().draft_layers.empty());
 }
 
 TEST(HParams, OfRopeSections) {
@@ -636,7 +704,7 @@ TEST(HParams, OfGemma3AndExaone4) {
 }
 
 TEST(HParams, OfLayerNorms) {
-  const auto missing = read_as(arch::kCohere2, [](GgufWriter&) {});
+  const auto missing = read_as(arch::kCommandR, [](GgufWriter&) {});
   EXPECT_EQ(missing.status().code(), Code::kFormat);
   EXPECT_EQ(std::string(missing.status().message()),
             "llama.attention.layer_norm_epsilon is missing");

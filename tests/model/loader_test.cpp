@@ -45,7 +45,40 @@ TEST(Loader, RefusesOtherArchitectures) {
   TinyModelSpec spec;
   spec.architecture = "gpt2";
   expect(load(TinyModel(spec).bytes()).status(), Code::kUnsupported,
-         "architecture \"gpt2\" is not supported (llama, qwen2, qwen3, ");
+         "architecture \"gpt2\" is not supported: it is a decoder without experts of a family");
+  struct Name {
+    const char* name;
+    const char* says;
+  };
+  for (const Name& row : {
+           Name{"qwen3_5", "\"qwen3_5\" is not known: did you mean \"qwen35\"? (general.arch"},
+           {"Qwen3ForCausalLM", "did you mean \"qwen3\"?"},
+           {"Llama", "did you mean \"llama\"?"},
+           {"gemma3_text", "did you mean \"gemma3\"?"},
+           {"phi-3", "did you mean \"phi3\"?"},
+           {"bert", "it is an encoder, which generates no text"},
+           {"clip", "it is a model of pictures"},
+           {"flux", "it is a model that makes pictures"},
+           {"wavtokenizer-dec", "it is a model of sound"},
+           {"llada", "it is a model of diffusion"},
+           {"t5", "it is an encoder and a decoder"},
+           {"dots1", "it is a decoder with experts"},
+           {"rwkv6", "it is a recurrent or hybrid model"},
+           {"glm4moelite", "made for ollama's own engine, and the model needs latent attention"},
+           {"zzz", "architecture \"zzz\" is not known"},
+       }) {
+    spec.architecture = row.name;
+    expect(load(TinyModel(spec).bytes()).status(), Code::kUnsupported, row.says);
+  }
+  spec.architecture = "llama";
+  for (const auto& [type, what] : {std::pair{"adapter", "an adapter"},
+                                   {"mmproj", "an encoder of pictures or sound"},
+                                   {"imatrix", "an importance matrix"}}) {
+    TinyModel tiny(spec);
+    tiny.writer().set_string("general.type", type);
+    expect(load(tiny.bytes()).status(), Code::kUnsupported,
+           "the file is no model but " + std::string(what));
+  }
   for (const auto& [name, needs] : {std::pair{"deepseek2", "latent attention"},
                                     {"llama4", "experts whose inputs have weights"}}) {
     spec.architecture = name;

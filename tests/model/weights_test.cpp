@@ -99,11 +99,27 @@ TEST_F(WeightsTest, EveryTensorNeedsAPlace) {
   Weights weights(*file_, true);
   weights.matrix("m", 2, 3);
   weights.vector("v", 4);
-  const Status status = weights.finish();
-  EXPECT_EQ(status.code(), Code::kUnsupported);
-  EXPECT_STREQ(status.message(), "tensor h has no place in this architecture");
+  EXPECT_TRUE(weights.finish().ok());
+  EXPECT_EQ(weights.skipped_bytes(), file_->find_tensor("h")->data.size());
   weights.ignore("h");
   EXPECT_TRUE(weights.finish().ok());
+  EXPECT_EQ(weights.skipped_bytes(), 0U);
+}
+
+TEST(Weights, OfTheTextWithoutAPlaceAreRefused) {
+  for (const std::string name : {"blk.0.attn_q.bias", "output.bias", "token_types.weight"}) {
+    test::GgufWriter writer;
+    writer.tensor(name, 0, {1, 2}, floats({1, 2}));
+    const auto bytes = writer.build().bytes;
+    const auto file = file_of(bytes);
+    Weights weights(*file, true);
+    const Status status = weights.finish(2);
+    EXPECT_EQ(status.code(), Code::kUnsupported);
+    EXPECT_EQ(std::string(status.message()),
+              "tensor " + name + " has no place in this architecture");
+    weights.ignore(name);
+    EXPECT_TRUE(weights.finish(2).ok());
+  }
 }
 
 TEST(WeightScales, AreOneNumberBesideTheMatrix) {

@@ -116,7 +116,10 @@ void TinyModel::keys() {
     writer_.set_string(a + "rope.scaling.type", "linear")
         .set(a + "rope.scaling.factor", spec_.linear_factor);
   }
-  if (spec_.window > 0) writer_.set(a + "attention.sliding_window", u32(spec_.window));
+  // Some families must have the key.
+  if (spec_.window > 0 || style_.window_needed || spec_.architecture == "gemma3") {
+    writer_.set(a + "attention.sliding_window", u32(spec_.window));
+  }
   if (spec_.chunk > 0) writer_.set(a + "attention.chunk_size", u32(spec_.chunk));
   if (!spec_.local.empty()) {
     writer_.set_array<uint32_t>(a + "attention.sliding_window_pattern", spec_.local);

@@ -9,6 +9,7 @@ constinit const Architecture kCohere2 = {
     "cohere2",
     {.rope = {.kind = engine::RopeKind::kAdjacent},
      .norms = {.kind = NormStyle::Kind::kLayer},
+     .eps = 1e-5,
      .parallel = Parallel::kOneNorm,
      .input_bias = Bias::kOptional,
      .inner_bias = Bias::kOptional,

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/log.h"
 #include "model/gguf/clean_name.h"
 
 namespace gen::model::arch {
@@ -22,6 +23,12 @@ constexpr int64_t kMaxHeadDim = 65536;
 constexpr int64_t kMaxExperts = 2048;
 constexpr int64_t kMaxContext = int64_t{1} << 30;
 constexpr int64_t kMaxEntries = std::numeric_limits<int32_t>::max();
+
+/// A key is missing whose value is known, since all models of the family have it.
+void warn_of_default(const KeyReader& keys, const char* name, double value) {
+  log(LogLevel::kWarning, "%s is missing: it is %g in all models of this architecture",
+      keys.key(name).c_str(), value);
+}
 
 /// Heads of one block.
 Status read_block(KeyReader& keys, const HParams& h, size_t block, graph::AttentionSpec* spec) {
@@ -145,15 +152,18 @@ Status read_state(KeyReader& keys, RecurrentParams* of) {
 
 }  // namespace
 
-Status read_model(KeyReader& keys, HParams* h, bool layer_norms) {
+Status read_model(KeyReader& keys, HParams* h, bool layer_norms, double eps) {
   GEN_TRY(keys.integer("context_length", 1, kMaxContext, &h->context_length));
   GEN_TRY(keys.integer("block_count", 1, kMaxLayers, &h->n_layers));
   h->layers.assign(static_cast<size_t>(h->n_layers), LayerParams());
   GEN_TRY(keys.integer("embedding_length", 1, kMaxWidth, &h->hidden));
-  double eps = 0.0;
-  GEN_TRY(
-      keys.number(layer_norms ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon",
-                  1e-20, 1.0, &eps));
+  const char* const name =
+      layer_norms ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon";
+  if (eps > 0.0 && !keys.has(name)) {
+    warn_of_default(keys, name, eps);
+  } else {
+    GEN_TRY(keys.number(name, 1e-20, 1.0, &eps));
+  }
   h->norm_eps = static_cast<float>(eps);
   return {};
 }
@@ -184,11 +194,25 @@ Status read_windows(KeyReader& keys, WindowDefaults absent, HParams* h) {
   int32_t window = 0;
   int32_t chunk = 0;
   int32_t pattern = absent.pattern;
-  GEN_TRY(keys.integer_or("attention.sliding_window", absent.window, 0, kMaxEntries, &window));
+  constexpr const char* kWindow = "attention.sliding_window";
+  if (!keys.has(kWindow)) {
+    if (absent.needed) {
+      return error(Code::kFormat,
+                   "%s is missing: models of this architecture have windows of several widths",
+                   keys.key(kWindow).c_str());
+    }
+    if (absent.window > 0) warn_of_default(keys, kWindow, absent.window);
+  }
+  GEN_TRY(keys.integer_or(kWindow, absent.window, 0, kMaxEntries, &window));
   GEN_TRY(keys.integer_or("attention.chunk_size", 0, 0, kMaxEntries, &chunk));
   std::vector<uint8_t> local(h->layers.size(), 1);
   if (keys.is_array(kPattern)) {
     GEN_TRY(keys.flags(kPattern, &local));
+    if (!keys.has(kWindow) && window == 0 && chunk == 0 &&
+        std::count(local.begin(), local.end(), 1) > 0) {
+      return error(Code::kFormat, "%s is missing, but %s says that layers have a window",
+                   keys.key(kWindow).c_str(), keys.key(kPattern).c_str());
+    }
   } else {
     if (keys.has(kPattern)) GEN_TRY(keys.integer(kPattern, 1, kMaxLayers, &pattern));
     for (size_t i = 0; pattern > 0 && i < local.size(); ++i) {
@@ -206,7 +230,11 @@ Status read_windows(KeyReader& keys, WindowDefaults absent, HParams* h) {
 
 Status read_rope(KeyReader& keys, const RopeParams& family, HParams* h) {
   RopeParams rope = family;
-  GEN_TRY(keys.number_or("rope.freq_base", 10000.0, 1.0 + 1e-6, 1e15, &rope.base));
+  // Files of models with the usual base need not say so.
+  if (family.base != RopeParams().base && !keys.has("rope.freq_base")) {
+    warn_of_default(keys, "rope.freq_base", family.base);
+  }
+  GEN_TRY(keys.number_or("rope.freq_base", family.base, 1.0 + 1e-6, 1e15, &rope.base));
   GEN_TRY(read_scaling(keys, *h, &rope));
   for (LayerParams& layer : h->layers) {
     if (layer.mixer != MixerKind::kAttention) continue;

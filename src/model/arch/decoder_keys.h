@@ -12,8 +12,9 @@
 namespace gen::model::arch {
 
 /// context_length, block_count (and room for as many layers), embedding_length,
-/// attention.layer_norm_rms_epsilon, or for layer norms attention.layer_norm_epsilon.
-Status read_model(KeyReader& keys, HParams* h, bool layer_norms = false);
+/// attention.layer_norm_rms_epsilon, or for layer norms attention.layer_norm_epsilon, whose value
+/// in all models of the family is `eps`, or 0.
+Status read_model(KeyReader& keys, HParams* h, bool layer_norms = false, double eps = 0.0);
 /// attention.head_count, head_count_kv, key_length, value_length, scale (1 / sqrt(k_dim)); numbers
 /// of heads may differ from block to block. `absent`: blocks of 0 kv heads do not attend; otherwise
 /// 0 is refused.
@@ -25,10 +26,11 @@ struct WindowDefaults {
   int32_t window = 0;
   int32_t pattern = 0;
   bool first = false;
+  bool needed = false;  // without attention.sliding_window the file is refused
 };
 Status read_windows(KeyReader& keys, WindowDefaults absent, HParams* h);
 /// rope.*: the same for all blocks, except n_dims where heads differ. `family` has the values that
-/// no file states.
+/// no file states, and the base of files that do not state it.
 Status read_rope(KeyReader& keys, const RopeParams& family, HParams* h);
 /// rope.freq_base_swa, the base of blocks with a window. After read_windows and read_rope.
 struct LocalRope {

@@ -25,6 +25,7 @@ ValueId feed_forward(const DenseStyle& style, DecoderBuilder& d, ValueId x) {
     case FeedForward::kGated:
       return d.gated_feed_forward(x, style.activation, style.inner_bias);
     case FeedForward::kFused:
+      if (d.has("ffn_gate")) return d.gated_feed_forward(x, style.activation, style.inner_bias);
       return d.fused_feed_forward(x, style.activation, style.inner_bias);
     case FeedForward::kPlain:
       return d.plain_feed_forward(x, style.activation, style.inner_bias);
@@ -124,8 +125,8 @@ Status read_dense_decoder(const DenseStyle& style, KeyReader& keys, HParams* h) 
   h->layer_norms = style.norms.kind == NormStyle::Kind::kLayer ||
                    (style.norms.kind == NormStyle::Kind::kEither &&
                     !keys.has("attention.layer_norm_rms_epsilon"));
-  GEN_TRY(read_model(keys, h, h->layer_norms));
-  if (style.draft_layers) GEN_TRY(read_draft_layers(keys, h));
+  GEN_TRY(read_model(keys, h, h->layer_norms, style.eps));
+  GEN_TRY(read_draft_layers(keys, h));
   if (style.recurs != Recurs::kOnly) {
     GEN_TRY(read_feed_forward(keys, h, style.recurs == Recurs::kAlone));
   }
@@ -143,7 +144,8 @@ Status read_dense_decoder(const DenseStyle& style, KeyReader& keys, HParams* h) 
   }
   if (style.swiglu_limits) GEN_TRY(read_swiglu_limits(keys, h));
   GEN_TRY(read_mixers(style, keys, h));
-  GEN_TRY(read_windows(keys, {style.window, style.global_every, style.global_first}, h));
+  GEN_TRY(read_windows(
+      keys, {style.window, style.global_every, style.global_first, style.window_needed}, h));
   GEN_TRY(read_rope(keys, style.rope, h));
   if (style.global_every > 0)
     GEN_TRY(read_local_rope(keys, {style.local_base, style.local_unscaled}, h));
@@ -180,6 +182,10 @@ Status read_dense_decoder(const DenseStyle& style, KeyReader& keys, HParams* h) 
   if (style.score_cap >= 0.0F) GEN_TRY(read_score_cap(keys, style.score_cap, h));
   if (style.logit_cap >= 0.0F) GEN_TRY(read_logit_cap(keys, style.logit_cap, h));
   take_draft_layers(h);
+  if (style.draft_layers) return {};
+  // They are known and not run: the text model is whole without them.
+  h->n_draft_layers = 0;
+  h->draft_layers.clear();
   return {};
 }
 

@@ -19,7 +19,8 @@ namespace gen::model::arch {
 /// The block's part after attention.
 enum class FeedForward : uint8_t {
   kGated,  // ffn_down(act(ffn_gate x) * ffn_up x)
-  kFused,  // the same, with the rows of ffn_gate above those of ffn_up in one tensor, ffn_up
+  kFused,  // the same, with the rows of ffn_gate above those of ffn_up in one tensor, ffn_up;
+           // files with an ffn_gate are read as kGated
   kPlain,  // ffn_down(act(ffn_up x))
 };
 
@@ -75,6 +76,7 @@ struct DenseStyle {
 
   // Norms, one for attention and one for the feed-forward.
   NormStyle norms = {};
+  double eps = 0.0;         // without the key of it, with a warning; 0: the file is refused
   bool norm_before = true;  // attn_norm and `ffn_norm`, of what goes in
   const char* ffn_norm = "ffn_norm";
   Parallel parallel = Parallel::kNever;
@@ -96,10 +98,11 @@ struct DenseStyle {
   float activation_limit = 0.0F;
   bool swiglu_limits = false;  // swiglu_clamp_exp and swiglu_clamp_shexp of layers cut kSilu
 
-  int32_t window = 0;         // without attention.sliding_window; 0: no window
-  int32_t global_every = 0;   // every n-th layer has no window; 0: as the file says
-  bool global_first = false;  // the first of each n instead of the last
-  double local_base = 0.0;    // of layers with a window, without rope.freq_base_swa; 0: that of all
+  int32_t window = 0;          // without attention.sliding_window; 0: no window
+  bool window_needed = false;  // without it the file is refused
+  int32_t global_every = 0;    // every n-th layer has no window; 0: as the file says
+  bool global_first = false;   // the first of each n instead of the last
+  double local_base = 0.0;  // of layers with a window, without rope.freq_base_swa; 0: that of all
   bool local_unscaled = false;  // layers with a window ignore rope.scaling and rope_freqs
   int32_t unrotated_every = 0;  // every n-th layer has no rotary embedding; 0: all have
   bool rotate_local = false;    // only layers with a window have a rotary embedding

@@ -8,7 +8,15 @@ namespace gen::model::arch {
 namespace {
 
 Status read_exaone4(const DenseStyle& style, KeyReader& keys, HParams* h) {
-  GEN_TRY(read_dense_decoder(style, keys, h));
+  DenseStyle windowless = style;
+  windowless.window = 0;
+  GEN_TRY(read_dense_decoder(windowless, keys, h));
+  if (h->n_layers == 64 && !keys.has("attention.sliding_window")) {
+    HParams again;
+    again.architecture = h->architecture;
+    GEN_TRY(read_dense_decoder(style, keys, &again));
+    *h = std::move(again);
+  }
   for (std::vector<LayerParams>* const layers : {&h->layers, &h->draft_layers}) {
     for (LayerParams& layer : *layers) {
       if (h->n_layers != 64) {

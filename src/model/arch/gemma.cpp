@@ -8,6 +8,7 @@ namespace gen::model::arch {
 constinit const Architecture kGemma = {
     "gemma",
     {.rope = {.kind = engine::RopeKind::kHalves},
+     .eps = 1e-6,
      .activation = engine::Act::kGelu,
      .root_embedding = true},
 };

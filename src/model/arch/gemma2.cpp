@@ -9,6 +9,7 @@ namespace gen::model::arch {
 constinit const Architecture kGemma2 = {
     "gemma2",
     {.rope = {.kind = engine::RopeKind::kHalves},
+     .eps = 1e-6,
      .norm_after = true,
      .activation = engine::Act::kGelu,
      .window = 4096,

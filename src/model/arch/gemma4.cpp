@@ -10,11 +10,14 @@ namespace gen::model::arch {
 
 constinit const Architecture kGemma4 = {
     "gemma4",
-    {.rope = {.kind = engine::RopeKind::kHalves, .freq_factors = true},
+    {.rope = {.kind = engine::RopeKind::kHalves, .freq_factors = true, .base = 1e6},
+     .eps = 1e-6,
      .norm_after = true,
      .head_norms = HeadNorms::kEachHead,
      .activation = engine::Act::kGelu,
+     .window_needed = true,
      .global_every = 6,
+     .local_base = 10000.0,
      .local_unscaled = true,
      .undivided_scores = true,
      .shared_layers = true,

@@ -8,7 +8,8 @@ namespace gen::model::arch {
 
 constinit const Architecture kGptOss = {
     "gpt-oss",
-    {.rope = {.kind = engine::RopeKind::kHalves},
+    {.rope = {.kind = engine::RopeKind::kHalves, .base = 150000.0},
+     .eps = 1e-5,
      .ffn_norm = "post_attention_norm",
      .sinks = true,
      .input_bias = Bias::kOptional,
@@ -16,6 +17,7 @@ constinit const Architecture kGptOss = {
      .activation = engine::Act::kClampedSwiglu,
      .activation_alpha = 1.702F,
      .activation_limit = 7.0F,
+     .window = 128,
      .global_every = 2,
      .experts = {.has = Experts::kRequired, .gating = engine::Gating::kSoftmaxChosen}},
 };

@@ -14,6 +14,7 @@ constinit const Architecture kMuseGlimmer = {
      .norm_embedding = true,
      .head_norms = HeadNorms::kEachHead,
      .attention_gate = AttentionGate::kOwn,
+     .window = 2048,
      .global_every = 4,
      .rotate_local = true,
      .logit_factor = true,

@@ -2,6 +2,7 @@
 // The table of architectures. See registry.h.
 #include "model/arch/registry.h"
 
+#include "model/arch/known_names.h"
 #include "model/gguf/clean_name.h"
 
 namespace gen::model::arch {
@@ -20,27 +21,6 @@ constexpr const Architecture* kArchitectures[] = {
     &kStep35,       &kDeepSeek,
 };
 
-/// Families that files are known of, and what cannot be said of them yet.
-struct Lacking {
-  const char* name;
-  const char* needs;
-};
-constexpr Lacking kLacking[] = {
-    {"deepseek2", "latent attention"},
-    {"mistral4", "latent attention"},
-    {"deepseek32", "latent attention over entries that an indexer chooses"},
-    {"glm-dsa", "latent attention over entries that an indexer chooses"},
-    {"deepseek4", "compressed attention and several residual streams"},
-    {"hy_v4", "latent attention and several residual streams"},
-    {"glm5next", "latent attention, delta nets with a decay of each channel and several streams"},
-    {"kimi-linear", "latent attention and delta nets with a decay of each channel"},
-    {"kimi-k3", "latent attention"},
-    {"qwen4exp", "several residual streams, attention to chosen blocks and embeddings of n-grams"},
-    {"minimax-m3", "attention to blocks that an indexer chooses"},
-    {"llama4", "experts whose inputs have weights"},
-    {"rwkv7", "a recurrence of its own"},
-};
-
 /// Files that are given beside a model.
 constexpr const char* kHeads[] = {"eagle3", "eagle", "gemma4-assistant"};
 
@@ -49,11 +29,14 @@ constexpr const char* kHeads[] = {"eagle3", "eagle", "gemma4-assistant"};
 Architectures architectures() noexcept { return kArchitectures; }
 
 Result<const Architecture*> find_architecture(Architectures known, const std::string& name) {
-  std::string names;
+  const char* nearest = nullptr;
+  int least = 0;
   for (const Architecture* row : known) {
     if (name == row->name) return row;
-    names += names.empty() ? "" : ", ";
-    names += row->name;
+    const int distance = spelling_distance(name, row->name);
+    if (distance < 0 || (nearest != nullptr && distance >= least)) continue;
+    nearest = row->name;
+    least = distance;
   }
   for (const char* const head : kHeads) {
     if (name != head) continue;
@@ -62,14 +45,17 @@ Result<const Architecture*> find_architecture(Architectures known, const std::st
                  "(gen_options_set_eagle, --eagle)",
                  head);
   }
-  for (const Lacking& row : kLacking) {
-    if (name != row.name) continue;
-    return error(Code::kUnsupported, "architecture \"%s\" is not supported: it needs %s", row.name,
-                 row.needs);
+  if (const std::string why = why_not_supported(name); !why.empty()) {
+    return error(Code::kUnsupported, "architecture \"%s\" is not supported: %s", name.c_str(),
+                 why.c_str());
   }
   const int shown = gguf::is_clean_name(name) ? gguf::shown_length(name) : 0;
-  return error(Code::kUnsupported, "architecture \"%.*s\" is not supported (%s)", shown,
-               name.c_str(), names.c_str());
+  if (nearest != nullptr) {
+    return error(Code::kUnsupported,
+                 "architecture \"%.*s\" is not known: did you mean \"%s\"? (general.architecture)",
+                 shown, name.c_str(), nearest);
+  }
+  return error(Code::kUnsupported, "architecture \"%.*s\" is not known", shown, name.c_str());
 }
 
 }  // namespace gen::model::arch

@@ -33,7 +33,7 @@ struct Architecture {
 using Architectures = std::span<const Architecture* const>;
 
 Architectures architectures() noexcept;
-/// One of `known`. kUnsupported naming it and all known ones, or what it would need.
+/// One of `known`. kUnsupported naming it and what it is or would need, or the nearest known name.
 Result<const Architecture*> find_architecture(Architectures known, const std::string& name);
 
 extern const Architecture kLlama;

@@ -13,6 +13,7 @@ constinit const Architecture kStep35 = {
      .head_norms = HeadNorms::kMayBeEach,
      .attention_gate = AttentionGate::kMayBeOwn,
      .swiglu_limits = true,
+     .window_needed = true,
      .global_every = 4,
      .global_first = true,
      .local_unscaled = true,

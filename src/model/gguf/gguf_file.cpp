@@ -9,6 +9,7 @@
 #include <numeric>
 #include <utility>
 
+#include "model/gguf/compat/translate.h"
 #include "model/gguf/part.h"
 #include "model/gguf/split_name.h"
 
@@ -109,6 +110,9 @@ class Reader {
   }
 
   Result<std::shared_ptr<const GgufFile>> finish() {
+    GEN_ASSIGN(compat::Translated translated, compat::translate(file_->metadata_, file_->tensors_));
+    file_->metadata_ = std::move(translated.metadata);
+    file_->made_ = std::move(translated.made);
     const std::vector<TensorInfo>& tensors = file_->tensors_;
     std::vector<uint32_t>& order = file_->by_name_;
     order.resize(tensors.size());

@@ -2,7 +2,9 @@
 // GgufFile: an opened GGUF model, version 2 or 3, of one or several parts. The file is assumed to
 // be hostile: when open or parse succeeds, every tensor's name is unique, its shape and size are
 // free of overflow and its bytes are aligned and unshared inside the file. The model room checks
-// whether these are the tensors that an architecture needs. Typed metadata: metadata.h.
+// whether these are the tensors that an architecture needs. Typed metadata: metadata.h. A file that
+// was made for ollama's own engine is translated (compat/translate.h): metadata and tensors are as
+// if it had been made for llama.cpp.
 #pragma once
 
 #include <array>
@@ -27,8 +29,8 @@ struct TensorInfo {
   std::array<int64_t, 4> shape = {1, 1, 1, 1};  // innermost (the row's length) first; unused are 1
   int n_dims = 0;                               // 1 to 4, as the file says
   std::span<const std::byte> data;              // aligned in the file, not always in memory
-  int part = 0;                                 // index of the part that holds it
-  uint64_t offset_in_file = 0;                  // from the start of that part
+  int part = 0;  // index of the part that holds it; -1: its data was made while it was translated
+  uint64_t offset_in_file = 0;  // from the start of that part
 
   [[nodiscard]] int64_t elements() const noexcept {  // was checked not to overflow
     return shape[0] * shape[1] * shape[2] * shape[3];
@@ -89,8 +91,9 @@ class GgufFile {
   uint64_t total_bytes_ = 0;
   std::shared_ptr<const Metadata> metadata_;
   std::vector<TensorInfo> tensors_;
-  std::vector<uint32_t> by_name_;  // indexes of tensors_, ascending by name
-  std::vector<MappedFile> files_;  // empty after parse
+  std::vector<uint32_t> by_name_;             // indexes of tensors_, ascending by name
+  std::vector<MappedFile> files_;             // empty after parse
+  std::vector<std::vector<std::byte>> made_;  // data of tensors that is in none of them
 };
 
 }  // namespace gen::gguf

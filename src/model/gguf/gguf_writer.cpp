@@ -2,27 +2,10 @@
 // See gguf_writer.h.
 #include "model/gguf/gguf_writer.h"
 
-#include <cstring>
-
 #include "base/checked.h"
-#include "model/gguf/byte_reader.h"
+#include "model/gguf/byte_writer.h"
 
 namespace gen::gguf {
-namespace {
-
-template <typename T>
-void append_value(std::string* out, T value) {
-  char bytes[sizeof value];
-  std::memcpy(bytes, &value, sizeof value);
-  out->append(bytes, sizeof value);
-}
-
-void append_text(std::string* out, std::string_view text) {
-  append_value(out, static_cast<uint64_t>(text.size()));
-  out->append(text);
-}
-
-}  // namespace
 
 void HeaderWriter::copy(const Value& entry) {
   ++entries_;

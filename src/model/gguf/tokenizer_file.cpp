@@ -3,8 +3,10 @@
 #include "model/gguf/tokenizer_file.h"
 
 #include <utility>
+#include <vector>
 
 #include "base/mapped_file.h"
+#include "model/gguf/compat/translate.h"
 #include "model/gguf/part.h"
 #include "model/gguf/vocab.h"
 
@@ -24,7 +26,9 @@ Result<std::shared_ptr<const tokenizer::Tokenizer>> load_tokenizer_file(const st
     GEN_ASSIGN(const MappedFile file, MappedFile::open(path, MappedFile::Mode::kRead));
     return tokenizer::load_sentencepiece_model(file.bytes());
   }
-  GEN_ASSIGN(auto spec, read_vocab(*metadata));
+  std::vector<TensorInfo> none;
+  GEN_ASSIGN(const compat::Translated translated, compat::translate(std::move(metadata), none));
+  GEN_ASSIGN(auto spec, read_vocab(*translated.metadata));
   return tokenizer::create_tokenizer(std::move(spec));
 }
 

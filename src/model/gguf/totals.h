@@ -16,7 +16,8 @@ struct Totals {
   std::map<std::string_view, double> shares;  // of the tensors' bytes, by the name of the type
 };
 
-/// Of a model of `blocks` blocks; the file's others only draft. `used` of `experts` matrices of a
+/// Of a model of `blocks` blocks; the file's others only draft. Tensors of pictures and sound are
+/// not counted. `used` of `experts` matrices of a
 /// stack are read for a token; both 0 without experts.
 Totals totals(const GgufFile& file, int64_t blocks, int64_t used, int64_t experts);
 
