@@ -245,6 +245,13 @@ Status read_charsmap(const Metadata& metadata, VocabSpec* spec) {
 
 }  // namespace
 
+Status check_has_pre_tokenizer(bool has, std::string_view pre_tokenizer) {
+  if (has || pre_tokenizer.empty()) return {};
+  return error(Code::kInvalidArgument, "pre-tokenizer '%.*s' for a vocabulary that has none",
+               is_clean_name(pre_tokenizer) ? shown_length(pre_tokenizer) : 0,
+               pre_tokenizer.data());
+}
+
 Result<VocabSpec> read_vocab(const Metadata& metadata, std::string_view pre_tokenizer) {
   VocabSpec spec;
   GEN_ASSIGN(const ModelRow* row, read_model(metadata));
@@ -256,11 +263,7 @@ Result<VocabSpec> read_vocab(const Metadata& metadata, std::string_view pre_toke
   spec.pad = row->pad;
   spec.add_bos = row->add_bos;
   spec.add_space_prefix = row->add_space_prefix;
-  if (!pre_tokenizer.empty() && spec.kind != VocabKind::kByteBpe) {
-    return error(Code::kInvalidArgument, "pre-tokenizer '%.*s' for a vocabulary that has none",
-                 is_clean_name(pre_tokenizer) ? shown_length(pre_tokenizer) : 0,
-                 pre_tokenizer.data());
-  }
+  GEN_TRY(check_has_pre_tokenizer(spec.kind == VocabKind::kByteBpe, pre_tokenizer));
   GEN_TRY(read_tokens(metadata, &spec));
   if (spec.kind == VocabKind::kByteBpe || spec.kind == VocabKind::kTextBpe) {
     GEN_TRY(read_bpe(metadata, pre_tokenizer, &spec));
