@@ -92,7 +92,7 @@ float Weights::scale_of(const std::string& name) {
   if (stem.empty()) return 1.0F;
   for (const std::string& part : {stem, name}) {
     ignore(part + ".input_scale");
-    if (scale_tensor(file_, part) != nullptr) ignore(part + ".scale");
+    if (scale_tensor(file_, part) != nullptr) used_.insert(part + ".scale");
   }
   auto scale = scale_beside(file_, name);
   if (scale.ok()) return scale.value();
@@ -196,12 +196,20 @@ void Weights::ignore_others(std::string_view prefix) {
 Status Weights::finish() {
   if (!status_.ok()) return status_;
   for (const gguf::TensorInfo& tensor : file_.tensors()) {
-    if (!used_.contains(tensor.name)) {
+    if (!used_.contains(tensor.name) && !ignored_.contains(tensor.name)) {
       return error(Code::kUnsupported, "tensor %s has no place in this architecture",
                    tensor.name.c_str());
     }
   }
   return {};
+}
+
+std::vector<std::string> Weights::unused() const {
+  std::vector<std::string> names;
+  for (const gguf::TensorInfo& tensor : file_.tensors()) {
+    if (!used_.contains(tensor.name)) names.push_back(tensor.name);
+  }
+  return names;
 }
 
 Result<float> scale_beside(const gguf::GgufFile& file, const std::string& name) {
