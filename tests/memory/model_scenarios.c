@@ -112,7 +112,7 @@ static void load_tokenizer(const void* with) {
   gen_tokenizer* tokenizer = NULL;
   gen_model_options* options = NULL;
   MAKE(options, gen_model_options_new(&options, E));
-  TRY(gen_model_options_set(options, "threads", "1", E));
+  TRY(gen_model_options_set(options, "pre_tokenizer", "", E));
   MAKE(tokenizer, gen_tokenizer_load_with(sweep_model, options, &tokenizer, E));
   encode(tokenizer);
   FREE(gen_model_options_free(options));
