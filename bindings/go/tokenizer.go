@@ -14,11 +14,13 @@ func (t *Tokenizer) pointer() *object {
 	return &t.object
 }
 
-// LoadTokenizer loads the tokenizer of a GGUF file or a SentencePiece model file.
-func LoadTokenizer(path string) (*Tokenizer, error) {
+// LoadTokenizer loads the tokenizer of a GGUF file or a SentencePiece model file. Of a model's options "pre_tokenizer" counts.
+func LoadTokenizer(path string, options ...ModelOption) (*Tokenizer, error) {
 	t := new(Tokenizer)
 	if err := t.take(kindTokenizer, native.GenTokenizerFree, func(out []uintptr) error {
-		return native.GenTokenizerLoad(path, out)
+		return build(options, native.GenModelOptionsNew, native.GenModelOptionsFree, func(o uintptr) error {
+			return native.GenTokenizerLoadWith(path, o, out)
+		})
 	}); err != nil {
 		return nil, err
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// generate inspect: what a file of a model or an adapter contains and how much memory it takes,
-// and a graph of one token's forward pass.
+// generate inspect: what a GGUF file contains, whatever it is, tensor by tensor and by layer, how
+// much memory its model takes and what of it is not used; and a graph of one token's forward pass.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -11,13 +11,17 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "gguf_head.h"
 #include "inspect_beside.h"
+#include "inspect_tensors.h"
 #include "model_file.h"
 #include "output.h"
 #include "text_format.h"
 
 namespace cli {
 namespace {
+
+using nlohmann::ordered_json;
 
 struct Inspect {
   ModelChoice model;
@@ -83,59 +87,163 @@ void draw(const Model& model, const std::string& path) {
 }
 
 /// Texts in files need not be UTF-8.
-std::string dumped(const nlohmann::ordered_json& value) {
-  return value.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+std::string dumped(const ordered_json& value) {
+  return value.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
 }
 
-std::string shown(const nlohmann::ordered_json& value) {
-  return printable(value.is_string() ? value.get<std::string>() : dumped(value));
+/// Of a long array its first elements.
+std::string shown(const ordered_json& value) {
+  if (value.is_string()) return printable(value.get<std::string>());
+  const bool is_long = value.is_object() && value.contains("first");
+  const ordered_json& list = is_long ? value["first"] : value;
+  if (!list.is_array() || list.size() < kGgufFirst || (!is_long && list.size() == kGgufFirst)) {
+    return printable(dumped(value));
+  }
+  std::string out;
+  for (size_t i = 0; i < kGgufFirst; ++i) out += dumped(list[i]) + ", ";
+  const uint64_t count = is_long ? value["count"].get<uint64_t>() : list.size();
+  return printable("[" + out + "... " + std::to_string(count) + " in all]");
 }
 
-nlohmann::ordered_json describe_model(const Model& model) {
-  auto json = nlohmann::ordered_json::parse(
-      text_of([&](char* buf, size_t capacity, size_t* n, gen_error* error) {
+bool is_on_cpu(const ModelChoice& choice) {
+  return choice.backend.empty() || choice.backend == "cpu";
+}
+
+/// What its weights take when it is loaded, without loading them.
+void estimate_memory(const Inspect& options, const std::string& path, ordered_json* memory) {
+  const MemoryEstimate estimate = make_by_options<MemoryEstimate>(
+      gen_estimate_memory, path.c_str(), make_model_options(options.model).get(), nullptr);
+  for (const char* key : {"file", "weights", "mapped", "workspace", "stream"}) {
+    size_t bytes = 0;
+    gen_error error;
+    check(gen_memory_estimate_get(estimate.get(), key, &bytes, &error), error);
+    (*memory)[key] = bytes;
+  }
+}
+
+ordered_json describe_model(const Inspect& options, const std::string& path) {
+  ModelChoice choice = options.model;
+  choice.path = path;
+  // A device's layers are known once it has them. Otherwise no weight need be read.
+  if (is_on_cpu(choice)) choice.in_place = true;
+  const Model model = load_model(choice);
+  auto json =
+      ordered_json::parse(text_of([&](char* buf, size_t capacity, size_t* n, gen_error* error) {
         return gen_model_describe(model.get(), buf, capacity, n, error);
       }));
+  if (is_on_cpu(choice)) {
+    estimate_memory(options, path, &json["memory"]);
+    return json;
+  }
   for (const char* key : {"file", "weights", "mapped", "workspace", "stream"}) {
     size_t bytes = 0;
     gen_error error;
     check(gen_model_memory(model.get(), key, &bytes, &error), error);
     json["memory"][key] = bytes;
   }
-  for (size_t i = 0; i < gen_model_metadata_count(model.get()); ++i) {
-    const char* key = gen_model_metadata_key(model.get(), i);
-    json["metadata"][key] = text_of([&](char* buf, size_t capacity, size_t* n, gen_error* error) {
-      return gen_model_metadata_value(model.get(), key, buf, capacity, n, error);
-    });
+  return json;
+}
+
+/// The same of a model that the library does not load, from the file alone: `why` is the reason.
+ordered_json describe_unloaded(const GgufHead& head, const std::string& why) {
+  ordered_json out;
+  out["architecture"] = head.metadata.value("general.architecture", ordered_json());
+  out["name"] = head.metadata.value("general.name", ordered_json());
+  uint64_t weights = 0;
+  for (const GgufHead::Tensor& tensor : head.tensors) weights += tensor.elements;
+  out["parameters"] = weights;
+  out["gguf_version"] = head.version;
+  out["loads"] = false;
+  out["why"] = why;
+  out["memory"]["file"] = head.size();
+  return out;
+}
+
+void print_missing(const ordered_json& missing) {
+  std::cout << "incomplete: the file ends at " << size_text(missing["ends_at"].get<uint64_t>());
+  const auto listed = missing["listed"].get<uint64_t>();
+  const auto tensors = missing["tensors"].get<uint64_t>();
+  if (listed < tensors) {
+    std::cout << ", in its list of tensors, which has " << listed << " of " << tensors << "\n";
+  } else {
+    std::cout << " of " << size_text(missing["needed"].get<uint64_t>()) << ", " << missing["whole"]
+              << " of " << tensors << " tensors are whole";
+    if (missing.contains("first")) {
+      std::cout << ", the first that is not: " << shown(missing["first"]);
+    }
+    std::cout << "\n";
   }
+  if (!missing.contains("parts")) return;
+  for (const ordered_json& part : missing["parts"]) {
+    std::cout << "missing part: " << shown(part) << "\n";
+  }
+}
+
+void print(const ordered_json& json) {
+  for (const auto& [key, value] : json.items()) {
+    if (key == "tensors") {
+      print_tensors(json);
+    } else if (key == "types" || key == "weight_types" || key == "unused" ||
+               key == "unused_tensors") {
+      continue;  // with the tensors
+    } else if (key == "missing") {
+      print_missing(value);
+    } else if (key == "parameters" || key == "active_parameters") {
+      std::cout << key << ": " << count_text(value.get<uint64_t>()) << "\n";
+    } else if (!value.is_object()) {
+      std::cout << key << ": " << shown(value) << "\n";
+    } else {
+      std::cout << key << ":\n";
+      for (const auto& [name, entry] : value.items()) {
+        std::cout << "  " << printable(name) << ": "
+                  << (key == "memory" ? size_text(entry.get<uint64_t>()) : shown(entry)) << "\n";
+      }
+    }
+  }
+}
+
+/// All that is known of a file.
+ordered_json describe(const Inspect& options, const std::string& path) {
+  const auto head = read_gguf_head(path);
+  if (!head) return describe_model(options, path);  // which says what is wrong with it
+  ordered_json json = describe_beside(*head);
+  ordered_json loaded;
+  if (json.is_null()) {
+    try {
+      json = loaded = describe_model(options, path);
+    } catch (const Failure& failure) {
+      const bool is_of_file =
+          failure.status == GEN_ERROR_FORMAT || failure.status == GEN_ERROR_UNSUPPORTED;
+      if (!is_of_file || !options.model.pre_tokenizer.empty()) throw;
+      json = describe_unloaded(*head, failure.what());
+    }
+  }
+  if (ordered_json missing = describe_missing(*head); !missing.is_null()) {
+    json["missing"] = std::move(missing);
+  }
+  describe_tensors(*head, loaded, &json);
+  json["metadata"] = head->metadata;
   return json;
 }
 
 void inspect(const Inspect& options) {
-  if (options.draws) check_writable(options.graph, "--graph");
-  auto json = describe_beside(find_file(options.model.path, "story.gguf"));
-  if (options.draws && !json.is_null()) throw Failure("--graph: the file is no model", 2);
-  if (json.is_null()) {
-    const Model model = load_model(options.model);
-    if (options.draws) {
-      draw(model, options.graph);
-      return;
-    }
-    json = describe_model(model);
-  }
-  if (options.json) {
-    std::cout << dumped(json) << "\n";
+  gen_log_set_level(GEN_LOG_INFO);
+  const std::string path = find_file(options.model.path, "story.gguf");
+  if (options.draws) {
+    check_writable(options.graph, "--graph");
+    const auto head = read_gguf_head(path);
+    if (head && !describe_beside(*head).is_null())
+      throw Failure("--graph: the file is no model", 2);
+    ModelChoice choice = options.model;
+    choice.in_place = choice.in_place || is_on_cpu(choice);  // one token reads each weight once
+    draw(load_model(choice), options.graph);
     return;
   }
-  for (const auto& [key, value] : json.items()) {
-    if (!value.is_object()) {
-      std::cout << key << ": " << shown(value) << "\n";
-      continue;
-    }
-    std::cout << key << ":\n";
-    for (const auto& [name, entry] : value.items()) {
-      std::cout << "  " << printable(name) << ": " << shown(entry) << "\n";
-    }
+  const ordered_json json = describe(options, path);
+  if (options.json) {
+    std::cout << dumped(json) << "\n";
+  } else {
+    print(json);
   }
 }
 
@@ -144,7 +252,7 @@ void inspect(const Inspect& options) {
 void add_inspect(CLI::App& app) {
   auto options = std::make_shared<Inspect>();
   CLI::App* command =
-      app.add_subcommand("inspect", "show the contents of a model file or of an adapter's");
+      app.add_subcommand("inspect", "show what a GGUF file contains: metadata, tensors, memory");
   add_model_options(*command, options->model, true);
   command->add_option(
       "--graph", options->graph,

@@ -6,8 +6,6 @@
 #include <cstdint>
 #include <set>
 
-#include "gguf_head.h"
-
 namespace cli {
 namespace {
 
@@ -22,61 +20,88 @@ bool is_adapter(const ordered_json& metadata) {
          metadata.contains("adapter.type") || metadata.contains("lora.rank");
 }
 
-ordered_json describe_draft_head(const GgufHead& head) {
+uint64_t weights_of(const GgufHead& head) {
+  uint64_t weights = 0;
+  for (const GgufHead::Tensor& tensor : head.tensors) weights += tensor.elements;
+  return weights;
+}
+
+ordered_json value_of(const GgufHead& head, const char* key) {
+  return head.metadata.value(key, ordered_json());
+}
+
+ordered_json of_type(const char* type, const GgufHead& head) {
+  ordered_json out;
+  out["type"] = type;
+  out["architecture"] = value_of(head, "general.architecture");
+  return out;
+}
+
+ordered_json describe_adapter(const GgufHead& head) {
+  const bool newer = head.metadata.contains("adapter.type");
+  std::set<uint64_t> ranks;
+  uint64_t pairs = 0;
   uint64_t numbers = 0;
   for (const GgufHead::Tensor& tensor : head.tensors) {
-    uint64_t size = 1;
-    for (const uint64_t dim : tensor.dims) size *= dim;
-    numbers += size;
+    const bool is_b = is_half(tensor.name, "lora_b");
+    if (!is_b && !is_half(tensor.name, "lora_a")) continue;
+    numbers += tensor.elements;
+    if (!is_b || tensor.dims.empty()) continue;
+    ++pairs;
+    ranks.insert(tensor.dims[0]);
   }
-  ordered_json out;
-  out["type"] = "head that drafts, for --eagle";
-  out["architecture"] = head.metadata.value("general.architecture", ordered_json());
-  out["tensors"] = head.tensors.size();
+  ordered_json out = of_type("adapter", head);
+  out["adapter"] = value_of(head, "adapter.type");
+  out["alpha"] = value_of(head, newer ? "adapter.lora.alpha" : "lora.alpha");
+  out["ranks"] = ranks;
+  out["pairs"] = pairs;
   out["parameters"] = numbers;
-  out["memory"]["file"] = head.size;
-  out["metadata"] = head.metadata;
+  out["memory"]["file"] = head.size();
+  out["memory"]["weights"] = numbers * sizeof(float);
+  return out;
+}
+
+ordered_json describe_importance(const GgufHead& head) {
+  ordered_json out = of_type("importance matrix", head);
+  out["datasets"] = value_of(head, "imatrix.datasets");
+  out["chunks"] = value_of(head, "imatrix.chunk_count");
+  out["chunk_size"] = value_of(head, "imatrix.chunk_size");
+  uint64_t matrices = 0;
+  for (const GgufHead::Tensor& tensor : head.tensors) matrices += tensor.name.ends_with(".counts");
+  out["matrices"] = matrices;
+  out["memory"]["file"] = head.size();
+  return out;
+}
+
+ordered_json describe_part(const char* type, const GgufHead& head) {
+  ordered_json out = of_type(type, head);
+  out["parameters"] = weights_of(head);
+  out["memory"]["file"] = head.size();
   return out;
 }
 
 }  // namespace
 
-ordered_json describe_beside(const std::string& path) {
-  const auto head = read_gguf_head(path);
-  if (!head) return nullptr;
+ordered_json describe_beside(const GgufHead& head) {
+  const ordered_json architecture = value_of(head, "general.architecture");
+  const ordered_json type = value_of(head, "general.type");
   for (const char* const name : {"eagle3", "eagle", "gemma4-assistant"}) {
-    if (head->metadata.value("general.architecture", ordered_json()) == name) {
-      return describe_draft_head(*head);
-    }
+    if (architecture == name) return describe_part("head that drafts, for --eagle", head);
   }
-  if (!is_adapter(head->metadata)) return nullptr;
-  const auto value = [&](const char* key) { return head->metadata.value(key, ordered_json()); };
-  std::set<uint64_t> ranks;
-  uint64_t pairs = 0;
-  uint64_t numbers = 0;
-  for (const GgufHead::Tensor& tensor : head->tensors) {
-    const bool is_b = is_half(tensor.name, "lora_b");
-    if (!is_b && !is_half(tensor.name, "lora_a")) continue;
-    uint64_t size = 1;
-    for (const uint64_t dim : tensor.dims) size *= dim;
-    numbers += size;
-    if (!is_b || tensor.dims.empty()) continue;
-    ++pairs;
-    ranks.insert(tensor.dims[0]);
+  if (is_adapter(head.metadata)) return describe_adapter(head);
+  if (type == "imatrix" || architecture == "imatrix") return describe_importance(head);
+  if (type == "mmproj" || architecture == "clip") {
+    return describe_part("projector of pictures or sound", head);
   }
-  ordered_json out;
-  out["type"] = "adapter";
-  out["architecture"] = value("general.architecture");
-  out["adapter"] = value("adapter.type");
-  out["alpha"] =
-      value(head->metadata.contains("adapter.type") ? "adapter.lora.alpha" : "lora.alpha");
-  out["ranks"] = ranks;
-  out["pairs"] = pairs;
-  out["parameters"] = numbers;
-  out["memory"]["file"] = head->size;
-  out["memory"]["weights"] = numbers * sizeof(float);
-  out["metadata"] = head->metadata;
-  return out;
+  const bool has_tensors = head.parts.front().tensors > 0 || head.parts.size() > 1;
+  if (!has_tensors && head.metadata.contains("tokenizer.ggml.model")) {
+    ordered_json out = describe_part("vocabulary, for generate tokenize", head);
+    const ordered_json tokens = value_of(head, "tokenizer.ggml.tokens");
+    out["tokenizer"] = value_of(head, "tokenizer.ggml.model");
+    out["tokens"] = tokens.is_object() ? tokens["count"] : ordered_json(tokens.size());
+    return out;
+  }
+  return nullptr;
 }
 
 }  // namespace cli

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a file contains that is given beside a model, whichever one: a LoRA adapter, or a head that
-// drafts.
+// What a file contains that is no model by itself: a LoRA adapter, a head that drafts, an
+// importance matrix, a projector of pictures or sound, a vocabulary.
 #pragma once
 
 #include <nlohmann/json.hpp>
-#include <string>
+
+#include "gguf_head.h"
 
 namespace cli {
 
-/// Architecture, parameters, memory and metadata; of an adapter also alpha, ranks and number of
-/// pairs. Null for another file.
-nlohmann::ordered_json describe_beside(const std::string& path);
+/// "type", "architecture", "parameters" and what that type has: alpha, ranks and number of pairs of
+/// an adapter. Null for a model.
+nlohmann::ordered_json describe_beside(const GgufHead& head);
 
 }  // namespace cli

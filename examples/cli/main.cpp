@@ -2,11 +2,14 @@
 // generate: the command-line program. Answers go to standard output, everything else to standard
 // error; the exit code is 0, 1 after an error, 2 for a wrong command line, 3 for a text that a
 // limit cut off before it was complete under its grammar, 130 after Ctrl-C.
+#include <unistd.h>
+
 #include <csignal>
 #include <cstdio>
 #include <exception>
 #include <iostream>
 #include <new>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -17,6 +20,18 @@
 #include "text_format.h"
 
 namespace {
+
+/// Lines of the library's log, each once: a file that is opened twice is as odd as before.
+struct LogLines {
+  std::set<std::string> printed;
+};
+
+void print_log(void* user, int32_t level, const char* line) {
+  if (!static_cast<LogLines*>(user)->printed.insert(line).second) return;
+  const char* const kind = level <= GEN_LOG_WARNING ? "warning" : "note";
+  const char* const clear = isatty(STDERR_FILENO) == 1 ? "\r\x1b[K" : "";  // of a progress bar
+  std::fprintf(stderr, "%s%s: %s\n", clear, kind, cli::printable(line).c_str());
+}
 
 constexpr const char* kExamples = R"(generate run -p "Once upon a time" -n 50
 generate chat -m model.gguf
@@ -55,12 +70,7 @@ void run(CLI::App& app, const std::vector<std::string>& arguments) {
   app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  std::signal(SIGPIPE, SIG_DFL);
-  std::signal(SIGXFSZ, SIG_IGN);  // a write beyond the limit on files is an error like any other
-  cli::keep_standard_streams();
+int answer(int argc, char** argv) {
   try {
     CLI::App app("Text generation with GGUF models.", "generate");
     app.set_version_flag("--version", std::string("generate ") + gen_version());
@@ -101,4 +111,18 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "generate: %s\n", failure.what());
     return 1;
   }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::signal(SIGPIPE, SIG_DFL);
+  std::signal(SIGXFSZ, SIG_IGN);  // a write beyond the limit on files is an error like any other
+  cli::keep_standard_streams();
+  LogLines lines;
+  gen_log_set_callback(print_log, &lines);
+  gen_log_set_level(GEN_LOG_WARNING);
+  const int code = answer(argc, argv);
+  gen_log_set_callback(nullptr, nullptr);
+  return code;
 }

@@ -92,8 +92,8 @@ size_t distance(const std::string& a, const std::string& b) {
         d[i][j] = i + j;
         continue;
       }
-      d[i][j] = std::min({d[i - 1][j] + 1, d[i][j - 1] + 1,
-                          d[i - 1][j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
+      d[i][j] = std::min(
+          {d[i - 1][j] + 1, d[i][j - 1] + 1, d[i - 1][j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
       if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
         d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
       }
@@ -116,8 +116,8 @@ std::string manual_page(const CLI::App& app, const std::string& version,
   if (commands.empty()) {
     out += synopsis(app, escaped(name)) + ".SH OPTIONS\n" + options_page(app);
   } else {
-    out += ".B " + name + "\n\\fICOMMAND\\fR [\\fIOPTIONS\\fR]\n.SH OPTIONS\n" +
-           options_page(app) + ".SH COMMANDS\n";
+    out += ".B " + name + "\n\\fICOMMAND\\fR [\\fIOPTIONS\\fR]\n.SH OPTIONS\n" + options_page(app) +
+           ".SH COMMANDS\n";
     for (const CLI::App* command : commands) {
       const std::string whole = name + " " + command->get_name();
       out += ".SS " + whole + "\n" + escaped(command->get_description()) + ".\n.PP\n" +

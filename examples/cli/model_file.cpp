@@ -257,7 +257,9 @@ Model load_model(const ModelChoice& choice) {
 }
 
 Tokenizer load_tokenizer(const ModelChoice& choice) {
-  return make<Tokenizer>(gen_tokenizer_load, find_file(choice.path, "story.gguf").c_str());
+  const ModelOptions options = make_model_options(choice);
+  return make_by_options<Tokenizer>(gen_tokenizer_load_with,
+                                    find_file(choice.path, "story.gguf").c_str(), options.get());
 }
 
 Options make_options(const ModelChoice& choice) {

@@ -24,15 +24,11 @@ int on_share(void* bar, double share) {
   return interrupted;
 }
 
-void print_warning(void*, int32_t, const char* line) { std::cerr << "warning: " << line << "\n"; }
-
 }  // namespace
 
 void write_model(
     const char* doing, const std::string& out,
     const std::function<gen_status(gen_progress_callback, void* user, gen_error*)>& call) {
-  gen_log_set_callback(print_warning, nullptr);
-  gen_log_set_level(GEN_LOG_WARNING);
   std::signal(SIGINT, on_stop);
   std::signal(SIGTERM, on_stop);
   {

@@ -40,6 +40,22 @@ std::string printable(const std::string& text) {
 
 std::string percent(double share) { return share > 0 ? format("%.1f %%", share * 100) : "-"; }
 
+std::string size_text(uint64_t bytes) {
+  constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  auto value = static_cast<double>(bytes);
+  size_t unit = 0;
+  for (; value >= 1024 && unit < 4; ++unit) value /= 1024;
+  return format(unit == 0 ? "%.0f %s" : value < 9.95 ? "%.2f %s" : "%.1f %s", value, kUnits[unit]);
+}
+
+std::string count_text(uint64_t count) {
+  constexpr const char* kUnits[] = {"", " K", " M", " B", " T"};
+  auto value = static_cast<double>(count);
+  size_t unit = 0;
+  for (; value >= 1000 && unit < 4; ++unit) value /= 1000;
+  return format(unit == 0 ? "%.0f%s" : value < 9.95 ? "%.2f%s" : "%.1f%s", value, kUnits[unit]);
+}
+
 std::string number(double value) { return value > 0 ? format("%.1f", value) : "-"; }
 
 }  // namespace cli

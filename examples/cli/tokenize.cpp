@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// generate tokenize: standard input, byte for byte, to token ids.
+// generate tokenize: standard input or a text, byte for byte, to token ids.
+#include <unistd.h>
+
 #include <iostream>
 #include <iterator>
 #include <memory>
@@ -8,20 +10,30 @@
 #include <vector>
 
 #include "model_file.h"
+#include "option_help.h"
 
 namespace cli {
 namespace {
 
 struct Tokenize {
   ModelChoice model;
+  std::string text;
+  bool has_text = false;  // else standard input is the text
   bool json = false;
   bool bos = false;
   bool special = false;
 };
 
+std::string text_for(const Tokenize& options) {
+  if (options.has_text) return options.text;
+  if (isatty(STDIN_FILENO) == 1) {
+    throw Failure("no text: it comes from standard input or follows the file, or -p", 2);
+  }
+  return {std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
+}
+
 void tokenize(const Tokenize& options) {
-  const std::string text((std::istreambuf_iterator<char>(std::cin)),
-                         std::istreambuf_iterator<char>());
+  const std::string text = text_for(options);
   const Tokenizer tokenizer = load_tokenizer(options.model);
   uint32_t flags = 0;
   if (options.bos) flags |= GEN_ENCODE_ADD_BOS;
@@ -58,14 +70,20 @@ void tokenize(const Tokenize& options) {
 
 void add_tokenize(CLI::App& app) {
   auto options = std::make_shared<Tokenize>();
-  CLI::App* command = app.add_subcommand("tokenize", "convert standard input to token ids");
+  CLI::App* command = app.add_subcommand("tokenize", "convert a text to token ids");
   command->add_option("-m,--model,FILE", options->model.path,
                       "GGUF or SentencePiece file (the bundled model if not given)");
+  command->add_option("-p,--prompt,TEXT", options->text,
+                      "the text; without it standard input, byte for byte");
+  command->add_option("--pre-tokenizer", options->model.pre_tokenizer, model_help("pre_tokenizer"));
   command->add_flag("--json", options->json, "print {\"tokens\":[…]}");
   command->add_flag("--bos", options->bos, "put the begin-of-sequence token first");
   command->add_flag("--special", options->special,
                     "turn names of special tokens into these tokens");
-  command->callback([options] { tokenize(*options); });
+  command->callback([options, command] {
+    options->has_text = command->count("--prompt") > 0;
+    tokenize(*options);
+  });
 }
 
 }  // namespace cli

@@ -144,14 +144,6 @@ class TokenizerView {
   const gen_tokenizer *tokenizer_;
 };
 
-/// A tokenizer of its own, without a model.
-class Tokenizer : public detail::Handle<gen_tokenizer, gen_tokenizer_free> {
- public:
-  explicit Tokenizer(const std::string &path)
-      : Handle(detail::made<gen_tokenizer>(gen_tokenizer_load, path.c_str())) {}
-  TokenizerView view() const noexcept { return TokenizerView(get()); }
-};
-
 /// How to load a model. set() takes the options that gen_model_options_describe lists.
 class ModelOptions : public detail::Handle<gen_model_options, gen_model_options_free> {
  public:
@@ -186,6 +178,17 @@ class ModelOptions : public detail::Handle<gen_model_options, gen_model_options_
     return *this;
   }
   std::string describe() const { return detail::filled<std::string>(gen_model_options_describe, get()); }
+};
+
+/// A tokenizer of its own, without a model.
+class Tokenizer : public detail::Handle<gen_tokenizer, gen_tokenizer_free> {
+ public:
+  explicit Tokenizer(const std::string &path)
+      : Handle(detail::made<gen_tokenizer>(gen_tokenizer_load, path.c_str())) {}
+  /// "pre_tokenizer" counts.
+  Tokenizer(const std::string &path, const ModelOptions &options)
+      : Handle(detail::made<gen_tokenizer>(gen_tokenizer_load_with, path.c_str(), options.get())) {}
+  TokenizerView view() const noexcept { return TokenizerView(get()); }
 };
 
 /// A conversation, rendered by a model's template; only what the template itself writes becomes

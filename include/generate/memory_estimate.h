@@ -41,7 +41,8 @@ GEN_API gen_status gen_estimate_memory(const char *path, const gen_model_options
  * "snapshots", the most that snapshots of its state may take, see
  * gen_options_set_state_snapshot_budget; "peak", the maximum held at any time, loading included,
  * with one session; "mapped", what stays mapped of the file: pages that the system may drop, not
- * part of "peak", and used again only as far as weights are read in place; "file". The first
+ * part of "peak", and used again only as far as weights are read in place; "stream", weights read per
+ * token, as in gen_model_memory; "file". The first
  * five count host memory, including pinned memory; "device_weights", "device_workspace",
  * "device_cache", "device_snapshots" and "device_peak" count device memory and are 0 for a model on
  * the CPU.

@@ -401,7 +401,8 @@ GEN_API gen_status gen_model_metadata_value(const gen_model *model, const char *
  * with their shares, backend, threads. "active_parameters" are those that a token uses: of
  * "num_experts" experts per layer, "num_experts_used". For models without experts both are 0, as is
  * "gpu_expert_layers". "gpu_layers" and "gpu_expert_layers" are the layers on a device and those
- * whose experts are there, too.
+ * whose experts are there, too. "unused_tensors" are the names of the file's tensors that the model itself
+ * does not need, such as those of a head that only drafts.
  *
  * @param buf  as in gen_model_metadata_value.
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT; GEN_ERROR_OUT_OF_RANGE if the buffer is too small.

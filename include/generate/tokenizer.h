@@ -43,6 +43,19 @@ enum {
 GEN_API gen_status gen_tokenizer_load(const char *path, gen_tokenizer **out, gen_error *error);
 
 /**
+ * Loads a tokenizer as gen_tokenizer_load does, with a model's options, of which "pre_tokenizer"
+ * counts here: how texts are split into words, whatever the file says.
+ *
+ * @param options  borrowed for the call; NULL: gen_tokenizer_load.
+ * @return as gen_tokenizer_load; GEN_ERROR_INVALID_ARGUMENT also for a pre-tokenizer where the vocabulary's kind
+ *         has none; GEN_ERROR_UNSUPPORTED for one that is not known.
+ * Threads: any.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_tokenizer_load_with(const char *path, const gen_model_options *options,
+                                           gen_tokenizer **out, gen_error *error);
+
+/**
  * Encodes text as token ids.
  *
  * Some vocabularies insert a space before a text and after special tokens in it, which decoding

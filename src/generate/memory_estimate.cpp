@@ -241,6 +241,7 @@ Result<MemoryEstimate> estimate_memory(const DryLoad& load, int32_t device,
     with_tiers(estimate.device, device_tiers, device_load_peak);
   }
   GEN_ASSIGN(estimate.mapped, model.in_use.model->memory("mapped"));
+  GEN_ASSIGN(estimate.stream, model.in_use.model->memory("stream"));
   return estimate;
 }
 

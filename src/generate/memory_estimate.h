@@ -29,6 +29,7 @@ struct MemoryEstimate {
   MemoryFigures host;    // including pinned memory
   MemoryFigures device;  // 0 if no device is used
   size_t mapped = 0;     // bytes of the file that are mapped, not copied
+  size_t stream = 0;     // bytes of weights read per token
 };
 
 /// A model and the memory for its caches.

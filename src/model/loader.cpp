@@ -46,7 +46,7 @@ class Loader {
     GEN_ASSIGN(loaded->tokenizer, load_tokenizer());
     GEN_TRY(find_vocab_size(loaded->tokenizer.get()));
     if (options_.check_tensors) GEN_TRY(check_tensors());
-    GEN_ASSIGN(loaded->model, compile(&loaded->on_device));
+    GEN_ASSIGN(loaded->model, compile(loaded.get()));
     return std::shared_ptr<const LoadedModel>(std::move(loaded));
   }
 
@@ -137,12 +137,13 @@ class Loader {
     return {};
   }
 
-  Result<std::shared_ptr<const Model>> compile(DeviceLayers* on_device) {
+  Result<std::shared_ptr<const Model>> compile(LoadedModel* loaded) {
     Weights weights(*file_, options_.lasting);
     graph::GraphBuilder builder;
     architecture_->build(architecture_->style, hparams_, weights, builder);
     if (is_eagle(*file_, "")) weights.ignore_all("eagle.");
     GEN_TRY(weights.finish(hparams_.n_layers));
+    loaded->unused = weights.unused();
     GEN_ASSIGN(graph::Graph graph, builder.finish());
 
     ModelTraits traits = make_traits();
@@ -171,7 +172,7 @@ class Loader {
     auto targets = std::make_shared<const AdapterTargets>(
         adapter_targets(graph, *file_, traits.architecture, traits.vocab_size));
     const LayerSplit split(graph, hparams_.n_layers, options_.engine, options_.host);
-    GEN_ASSIGN(auto plan, split.compile(options_.on_device, compile_options, on_device));
+    GEN_ASSIGN(auto plan, split.compile(options_.on_device, compile_options, &loaded->on_device));
     if (plan->engines().size() == 1) traits.prompt_rows = plan->engine()->prompt_rows();
 
     std::shared_ptr<const void> source;

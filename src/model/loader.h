@@ -8,6 +8,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/cancel.h"
 #include "base/status.h"
@@ -63,6 +64,7 @@ struct LoadedModel {
   std::shared_ptr<const tokenizer::Tokenizer> tokenizer;  // null if the file has none
   std::shared_ptr<const gguf::Metadata> metadata;
   DeviceLayers on_device = {0, 0};  // numbers, on LoadOptions::engine
+  std::vector<std::string> unused;  // tensors of the file that the model itself does not need
 };
 
 /// Errors: kUnsupported naming the architecture, variant or element type; kFormat naming the key or

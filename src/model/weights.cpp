@@ -112,7 +112,7 @@ float Weights::scale_of(const std::string& name) {
   if (stem.empty()) return 1.0F;
   for (const std::string& part : {stem, name}) {
     ignore(part + ".input_scale");
-    if (scale_tensor(file_, part) != nullptr) ignore(part + ".scale");
+    if (scale_tensor(file_, part) != nullptr) used_.insert(part + ".scale");
   }
   auto scale = scale_beside(file_, name);
   if (scale.ok()) return scale.value();
@@ -219,7 +219,7 @@ Status Weights::finish(int64_t blocks) {
   Skipped drafts;
   Skipped unknown;
   for (const gguf::TensorInfo& tensor : file_.tensors()) {
-    if (used_.contains(tensor.name)) continue;
+    if (used_.contains(tensor.name) || ignored_.contains(tensor.name)) continue;
     // What stands beside a tensor changes it.
     const std::string stem = tensor.name.substr(0, tensor.name.rfind('.'));
     const bool beside = used_.contains(stem) || used_.contains(stem + ".weight");
@@ -239,6 +239,14 @@ Status Weights::finish(int64_t blocks) {
   unknown.report(LogLevel::kWarning, "that no model of this architecture has");
   skipped_bytes_ = media.bytes + drafts.bytes + unknown.bytes;
   return {};
+}
+
+std::vector<std::string> Weights::unused() const {
+  std::vector<std::string> names;
+  for (const gguf::TensorInfo& tensor : file_.tensors()) {
+    if (!used_.contains(tensor.name)) names.push_back(tensor.name);
+  }
+  return names;
 }
 
 Result<float> scale_beside(const gguf::GgufFile& file, const std::string& name) {

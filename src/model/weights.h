@@ -60,7 +60,7 @@ class Weights {
   /// The same for values that are compared, so that all of them must be finite.
   std::vector<float> optional_finite_vector(const std::string& name, int64_t size);
   /// Names a tensor that other models of the family use but this one does not need.
-  void ignore(std::string_view name) { used_.insert(std::string(name)); }
+  void ignore(std::string_view name) { ignored_.insert(std::string(name)); }
 
   /// The same for all tensors whose names begin so, and for all whose names do not.
   void ignore_all(std::string_view prefix);
@@ -75,6 +75,9 @@ class Weights {
   /// Of tensors that were skipped. After finish().
   [[nodiscard]] uint64_t skipped_bytes() const noexcept { return skipped_bytes_; }
 
+  /// Names of the file's tensors that are known and not read, in file order.
+  [[nodiscard]] std::vector<std::string> unused() const;
+
  private:
   const gguf::TensorInfo* take(const std::string& name, int64_t cols, int64_t rows,
                                int64_t count = 1);
@@ -84,6 +87,7 @@ class Weights {
   const gguf::GgufFile& file_;
   bool lasting_;
   std::unordered_set<std::string> used_;
+  std::unordered_set<std::string> ignored_;
   std::deque<std::vector<std::byte>> copies_;
   Status status_;
   uint64_t skipped_bytes_ = 0;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "tokenizer/bpe_tokenizer.h"
+#include "tokenizer/plamo2_tokenizer.h"
 #include "tokenizer/rwkv_tokenizer.h"
 #include "tokenizer/sentencepiece_tokenizer.h"
 #include "tokenizer/stream_decoder.h"
@@ -26,6 +27,7 @@ constexpr KindRow kKinds[] = {
     {VocabKind::kUnigram, create_sentencepiece_tokenizer},
     {VocabKind::kWordPiece, create_wordpiece_tokenizer},
     {VocabKind::kRwkv, create_rwkv_tokenizer},
+    {VocabKind::kPlamo2, create_plamo2_tokenizer},
 };
 
 }  // namespace

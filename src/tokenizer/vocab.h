@@ -16,11 +16,13 @@ enum class VocabKind : int32_t {
   kUnigram,        // "t5"
   kWordPiece,      // "bert"
   kRwkv,           // "rwkv"
+  kPlamo2,         // "plamo2"
 };
 
 /// Whether a piece's score decides, so that every one must be there.
 constexpr bool needs_scores(VocabKind kind) noexcept {
-  return kind == VocabKind::kSentencePiece || kind == VocabKind::kUnigram;
+  return kind == VocabKind::kSentencePiece || kind == VocabKind::kUnigram ||
+         kind == VocabKind::kPlamo2;
 }
 
 /// Numbers are those of SentencePiece and of tokenizer.ggml.token_type.
@@ -37,9 +39,9 @@ enum class TokenType : int32_t {
 struct VocabSpec {
   VocabKind kind = VocabKind::kSentencePiece;  // tokenizer.ggml.model
   std::vector<std::string> tokens;             // tokenizer.ggml.tokens
-  std::vector<float> scores;                   // .scores; SentencePiece and unigram need them
+  std::vector<float> scores;                   // .scores; see needs_scores
   std::vector<TokenType>
-      types;  // .token_type; SentencePiece and unigram need them, else empty means all normal
+      types;  // .token_type; the same kinds need them, else empty means all normal
   std::vector<std::string> merges;  // .merges, "left right", best first (BPE); without any, the
                                     // lower id is the better merge (byte-level BPE)
   std::string pre = "default";      // .pre: whose pre-tokenizer (BPE)

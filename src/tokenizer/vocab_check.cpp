@@ -121,7 +121,7 @@ int32_t parse_byte_token(std::string_view text) noexcept {
 }
 
 Status check_and_complete(VocabSpec* spec) {
-  if (spec->kind < VocabKind::kSentencePiece || spec->kind > VocabKind::kRwkv) {
+  if (spec->kind < VocabKind::kSentencePiece || spec->kind > VocabKind::kPlamo2) {
     return error(Code::kInvalidArgument, "vocabulary kind %d is not known",
                  static_cast<int>(spec->kind));
   }

@@ -174,6 +174,50 @@ static void load_refuses(void** state) {
   assert_null(t);
 }
 
+/* Words of another family merge otherwise. */
+static void load_with_names_the_pre_tokenizer(void** state) {
+  (void)state;
+  static const char path[] = GEN_TEST_SOURCE_DIR "/tests/tokenizer/data/byid.gguf";
+  static const char text[] = "It's 12345 don't";
+  gen_model_options* options = NULL;
+  gen_tokenizer* t = NULL;
+  int32_t ids[64];
+  int32_t own[64];
+  size_t n = 0;
+  size_t n_own = 0;
+  assert_ok(gen_tokenizer_load(path, &t, &error), error);
+  assert_ok(gen_tokenizer_encode(t, text, sizeof text - 1, 0, own, 64, &n_own, &error), error);
+  gen_tokenizer_free(t);
+  assert_ok(gen_tokenizer_load_with(path, NULL, &t, &error), error);
+  assert_ok(gen_tokenizer_encode(t, text, sizeof text - 1, 0, ids, 64, &n, &error), error);
+  assert_int_equal(n, n_own);
+  assert_memory_equal(ids, own, n * sizeof *ids);
+  gen_tokenizer_free(t);
+  assert_ok(gen_model_options_new(&options, &error), error);
+  assert_ok(gen_model_options_set(options, "pre_tokenizer", "no-such", &error), error);
+  assert_fails(gen_tokenizer_load_with(path, options, &t, &error), GEN_ERROR_UNSUPPORTED, "no-such",
+               error);
+  assert_null(t);
+  assert_fails(gen_tokenizer_load_with(GEN_TEST_SOURCE_DIR "/tests/tokenizer/data/bpe.model",
+                                       options, &t, &error),
+               bad, "pre-tokenizer 'no-such' for a vocabulary that has none", error);
+  assert_fails(gen_tokenizer_load_with(GEN_TEST_SOURCE_DIR "/tests/tokenizer/data/rwkv.gguf",
+                                       options, &t, &error),
+               bad, "pre-tokenizer 'no-such' for a vocabulary that has none", error);
+  assert_fails(gen_tokenizer_load_with(NULL, options, &t, &error), bad, "path", error);
+  assert_fails(gen_tokenizer_load_with(path, options, NULL, &error), bad, "out", error);
+  assert_ok(gen_model_options_set(options, "pre_tokenizer", "bloom", &error), error);
+  assert_ok(gen_tokenizer_load_with(path, options, &t, &error), error);
+  assert_ok(gen_tokenizer_encode(t, text, sizeof text - 1, 0, ids, 64, &n, &error), error);
+  assert_true(n != n_own || memcmp(ids, own, n * sizeof *ids) != 0);
+  char back[64];
+  size_t length = 0;
+  assert_ok(gen_tokenizer_decode(t, ids, n, back, sizeof back, &length, &error), error);
+  assert_string_equal(back, text);
+  gen_tokenizer_free(t);
+  gen_model_options_free(options);
+}
+
 static void chat_is_laid_out(void** state) {
   (void)state;
   assert_fails(gen_chat_new(NULL, &error), bad, "out", error);
@@ -224,6 +268,7 @@ int main(void) {
       cmocka_unit_test(decode_and_piece_refuse),
       cmocka_unit_test(getters_take_anything),
       cmocka_unit_test(load_refuses),
+      cmocka_unit_test(load_with_names_the_pre_tokenizer),
       cmocka_unit_test(chat_is_laid_out),
   };
   return cmocka_run_group_tests(tests, load, unload);

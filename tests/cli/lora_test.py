@@ -132,7 +132,9 @@ class Lora(unittest.TestCase):
         told = json.loads(done.stdout)
         self.assertEqual({**told, "metadata": None}, {
             "type": "adapter", "architecture": "qwen3", "adapter": "lora", "alpha": 12, "ranks": [6], "pairs": 2,
-            "parameters": numbers, "memory": {"file": len(whole), "weights": 4 * numbers}, "metadata": None})
+            "parameters": numbers, "memory": {"file": len(whole), "weights": 4 * numbers}, "metadata": None,
+            "types": {"F32": {"tensors": 4, "weights": numbers, "bytes": 4 * numbers}}, "tensors": told["tensors"]})
+        self.assertEqual([one["name"] for one in told["tensors"]][:2], ["blk.0.attn_q.weight.lora_a", "blk.0.attn_q.weight.lora_b"])
         self.assertEqual(told["metadata"]["adapter.alora.invocation_tokens"], [9, 4])
         done = subprocess.run([GENERATE, "inspect", path], capture_output=True)
         for line in ("architecture: qwen3", "alpha: 12.0", "ranks: [6]", "pairs: 2", "  general.type: adapter"):
@@ -148,9 +150,14 @@ class Lora(unittest.TestCase):
                        + part("lora_a.blk.0.attn_q", "<IQQIQ", 2, 8, 3, 0, 0) + part("lora_b.blk.0.attn_q", "<IQQIQ", 2, 3, 16, 0, 96))
         told = json.loads(subprocess.run([GENERATE, "inspect", path, "--json"], capture_output=True, check=True).stdout)
         self.assertEqual([told[key] for key in ("architecture", "alpha", "ranks", "pairs", "parameters")], [None, 1.5, [3], 1, 72])
-        # A file that ends within its head is refused, as one that is no GGUF is.
-        head = len(whole) - 4 * numbers
-        for size in (*range(0, head - 32, 7), 3):
+        # A file that ends within its metadata is refused, as one that is no GGUF is; behind that it is told what is missing.
+        head = whole.index(b"blk.0.attn_q") - 8
+        for size in (head, head + 30, len(whole) - 1):
+            with open(path, "wb") as file:
+                file.write(whole[:size])
+            told = json.loads(subprocess.run([GENERATE, "inspect", path, "--json"], capture_output=True, check=True).stdout)
+            self.assertEqual((told["type"], told["missing"]["ends_at"], told["missing"]["tensors"]), ("adapter", size, 4))
+        for size in (*range(0, head, 7), 3):
             with open(path, "wb") as file:
                 file.write(whole[:size])
             done = subprocess.run([GENERATE, "inspect", path], capture_output=True)

@@ -83,6 +83,63 @@ RWKV = [
     ("tokenizer.ggml.tokens", "[string]", ["<s>", "a", "a b", "\\n", "\\xc3\\xa9", "\\x20", "b"]),
     ("tokenizer.ggml.token_type", "[i32]", [3, 1, 1, 1, 1, 1, 1]),
 ]
+PLAMO2 = [
+    ("tokenizer.ggml.model", "string", "plamo2"),
+    ("tokenizer.ggml.tokens", "[string]",
+     ["<|plamo:unk|>", "<|plamo:bos|>"] + [f"<0x{b:02X}>" for b in range(256)] + ["a", "b", "a b", "\u00e9", "\n"]),
+    ("tokenizer.ggml.scores", "[f32]", [0.0] * 258 + [-3.0, -4.5, -7.0, -2000.0, -1e30]),
+    ("tokenizer.ggml.token_type", "[i32]", [2, 3] + [6] * 256 + [1] * 5),
+]
+TEXT_BPE = [
+    ("tokenizer.ggml.model", "string", "gemma4"),
+    ("tokenizer.ggml.tokens", "[string]", ["<pad>", "<bos>", "a", "b", "ab", "\u2581", "\n", "\u00e9"]),
+    ("tokenizer.ggml.token_type", "[i32]", [3, 3, 1, 1, 1, 1, 1, 1]),
+    ("tokenizer.ggml.merges", "[string]", ["a b"]),
+    ("tokenizer.ggml.suppress_tokens", "[i32]", [0]),
+]
+
+
+def with_value(entries, key, kind, value):
+    """The entries with another value for tokenizer.ggml.KEY, or with it at their end."""
+    key = "tokenizer.ggml." + key
+    return [one for one in entries if one[0] != key] + [(key, kind, value)]
+
+
+def odd_vocabularies():
+    """Wrong types, lengths and numbers in the keys of every kind."""
+    kinds = {"wordpiece": WORDPIECE, "unigram": UNIGRAM, "rwkv": RWKV, "plamo2": PLAMO2, "text_bpe": TEXT_BPE,
+             "without_merges": BYTE_BPE[:4], "sentencepiece": SENTENCEPIECE}
+    for name, entries in kinds.items():
+        count = len(next(value for key, _, value in entries if key.endswith(".tokens")))
+        for what, key, kind, value in (
+                ("whole_scores", "scores", "[i32]", [2**31 - 1 - i for i in range(count)]), ("few_scores", "scores", "[f32]", [1.0]),
+                ("scores_of_text", "scores", "[string]", ["1"] * count), ("nan", "scores", "[f32]", [float("nan")] * count),
+                ("infinite", "scores", "[f32]", [-float("inf")] * count), ("types", "token_type", "[i32]", [-1] * count),
+                ("all_bytes", "token_type", "[i32]", [6] * count), ("all_control", "token_type", "[i32]", [3] * count),
+                ("types_of_bytes", "token_type", "[u8]", [1] * count), ("empty", "tokens", "[string]", [""] * count),
+                ("not_utf8", "tokens", "[string]", [b"\xff\xc3"] * count), ("numbers", "tokens", "[u32]", [1] * count),
+                ("merges", "merges", "[string]", ["", " ", "a", "a b c", "b a"]), ("merges_of_numbers", "merges", "[u8]", [1, 2]),
+                ("charsmap", "precompiled_charsmap", "[u8]", [255] * 40), ("bos", "bos_token_id", "u32", count),
+                ("negative", "unknown_token_id", "i64", -2), ("suppressed", "suppress_tokens", "[i32]", [-1, count]),
+                ("bos_text", "add_bos_token", "string", "true"), ("pre", "pre", "string", "\x1b]" * 40)):
+            yield f"{name}_{what}", gguf(with_value(entries, key, kind, value))
+
+
+def lies():
+    """A few bytes that claim 2^40 tokens, scores, types, merges or bytes of a map."""
+    for key, element in (("tokens", STRING), ("scores", 6), ("scores", 5), ("token_type", 5), ("merges", STRING),
+                         ("precompiled_charsmap", 0), ("suppress_tokens", 5)):
+        claim = struct.pack("<IIQ", ARRAY, element, 2**40)
+        yield f"claims_{key}_{element}", (b"GGUF" + struct.pack("<IQQ", 3, 0, 2)
+                                          + entry("tokenizer.ggml.model", "string", "t5")
+                                          + string("tokenizer.ggml." + key) + claim + bytes(64))
+
+
+def low_bit_tensors():
+    """(name, type number, weights of a block, bytes of a block)"""
+    return [("iq2_xxs", 16, 256, 66), ("iq2_xs", 17, 256, 74), ("iq3_xxs", 18, 256, 98), ("iq1_s", 19, 256, 50),
+            ("iq3_s", 21, 256, 110), ("iq2_s", 22, 256, 82), ("iq1_m", 29, 256, 56), ("tq1_0", 34, 256, 54),
+            ("tq2_0", 35, 256, 66), ("mxfp4", 39, 32, 17), ("nvfp4", 40, 64, 36), ("q1_0", 41, 128, 18), ("q2_0", 42, 64, 18)]
 
 
 def seeds():
@@ -117,6 +174,15 @@ def seeds():
         [("blk.0.ssm_dt", 0, [4], norm), ("mtp.fc.weight", 0, [4], norm), ("mtp.layers.0.attn_norm.weight", 0, [4], norm)])
     yield "ollama_omni", gguf([("general.architecture", "string", "nemotron_h_omni"), ("nemotron_h_omni.expert_count", "u32", 2)],
                               [("blk.0.ffn_latent_in.weight", 0, [2, 2], norm)])
+    yield "plamo2", gguf(PLAMO2)
+    yield "text_bpe", gguf(TEXT_BPE)
+    yield from odd_vocabularies()
+    yield from lies()
+    for name, number, weights, size in low_bit_tensors():
+        yield name, gguf(tensors=[("a", number, [weights, 3], bytes(3 * size)), ("a.scale", 0, [1], bytes(4))])
+        yield name + "_short", gguf(tensors=[("a", number, [weights, 3], bytes(3 * size - 1))])
+        yield name + "_part", gguf(tensors=[("a", number, [weights // 2, 2], bytes(size))])
+        yield name + "_huge", gguf(tensors=[("a", number, [weights, 2**54], bytes(size))])
     yield "everything", gguf(every_scalar + every_array + SENTENCEPIECE, tensors)
     good = gguf(every_scalar, tensors)
     yield "truncated", good[:-40]

@@ -9,7 +9,7 @@ import random
 import struct
 import sys
 
-from gguf_seeds import gguf
+from gguf_seeds import gguf, low_bit_tensors
 
 WIDTH, HEADS, KV_HEADS, HEAD, FEED_FORWARD, VOCAB = 32, 2, 1, 16, 32, 20
 INNER, STATE, STATE_HEADS, GROUPS = 32, 16, 4, 2
@@ -43,7 +43,8 @@ OLLAMAS = {"qwen2vl": ("qwen25vl", []), "olmo2": ("olmo3", []), "gemma3": ("gemm
            "mistral3": ("mistral3", ["mm.0"]), "nemotron_h": ("nemotron_h_omni", ["a.x"])}
 
 
-def model(family, odd=(), name=None, more=()):
+def model(family, odd=(), name=None, more=(), change=None):
+    """change: gets the list of tensors before the file is made."""
     has = FAMILIES[family]
     r = random.Random(family)
     tensors = []
@@ -129,7 +130,41 @@ def model(family, odd=(), name=None, more=()):
         keys += [(f"{family}.ssm.{name}", "u32", value) for name, value in [
             ("conv_kernel", 3), ("inner_size", INNER), ("state_size", STATE), ("time_step_rank", STATE_HEADS),
             ("group_count", GROUPS)]]
+    if change is not None:
+        change(tensors)
     return gguf(keys, tensors)
+
+
+def retyped(name, number, weights, size):
+    """Changes a matrix to a type of so many weights and bytes a block, with random blocks."""
+    def change(tensors):
+        r = random.Random(number)
+        for i, (one, _, dims, _) in enumerate(tensors):
+            if one == name:
+                count = dims[0] * dims[1] // weights
+                tensors[i] = (one, number, dims, bytes(r.randrange(256) for _ in range(count * size)))
+    return change
+
+
+def scaled(kind, dims, value, name="blk.0.ffn_up.scale"):
+    """Adds a scale beside a matrix: of that type and shape, of that value."""
+    def change(tensors):
+        data = value if isinstance(value, bytes) else struct.pack("<f", value)
+        tensors.append((name, kind, dims, data))
+    return change
+
+
+# Scales beside matrices: good ones, of other types and shapes, and numbers that scale nothing.
+SCALES = {
+    "one": scaled(0, [1], 0.5), "two": scaled(0, [2], bytes(8)), "matrix": scaled(0, [1, 1, 1, 1], 2.0),
+    "half": scaled(1, [1], b"\x00\x3c"), "bfloat": scaled(30, [1], b"\x80\x3f"), "whole": scaled(26, [1], b"\x01\x00\x00\x00"),
+    "double": scaled(28, [1], bytes(8)), "q8_0": scaled(8, [32], bytes(34)), "nvfp4": scaled(40, [64], bytes(36)),
+    "zero": scaled(0, [1], 0.0), "nan": scaled(0, [1], float("nan")), "infinite": scaled(0, [1], float("inf")),
+    "tiny": scaled(0, [1], 1e-42), "negative": scaled(0, [1], -3.0),
+    "other_name": scaled(0, [1], 2.0, "blk.0.ffn_up.weight.scale"), "input": scaled(0, [1], 2.0, "blk.0.ffn_up.input_scale"),
+    "input_of_text": scaled(24, [9], bytes(9), "blk.0.ffn_up.input_scale"), "norm": scaled(0, [1], 2.0, "blk.0.attn_norm.scale"),
+    "nobody": scaled(0, [1], 2.0, "blk.9.ffn_up.scale"), "embedding": scaled(0, [1], 2.0, "token_embd.scale"),
+}
 
 
 def main():
@@ -142,6 +177,13 @@ def main():
         (folder / f"{family}_ollama.gguf").write_bytes(model(family, (), name, more))
     for number, odd in enumerate(ODD):
         (folder / f"gemma3_odd{number}.gguf").write_bytes(model("gemma3", odd))
+    for name, change in SCALES.items():
+        (folder / f"scale_{name}.gguf").write_bytes(model("llama", change=change))
+    # Rows of 32 weights are too short for most types, which must be refused, and right for MXFP4.
+    for name, number, weights, size in low_bit_tensors():
+        for matrix in ("blk.0.ffn_up.weight", "token_embd.weight"):
+            path = folder / f"{name}_{matrix.split('.')[-2]}.gguf"
+            path.write_bytes(model("llama", change=retyped(matrix, number, weights, size)))
 
 
 if __name__ == "__main__":

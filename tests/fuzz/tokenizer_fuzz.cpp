@@ -2,8 +2,8 @@
 // Random vocabularies with random texts and tokens, and random SentencePiece `.model` files.
 // Nothing may crash, trip a sanitizer or print; and what encode, decode and the stream decoder
 // promise must hold. The first byte chooses between a SentencePiece vocabulary (or unigram,
-// WordPiece, RWKV), a byte-level BPE one, a model file, and a model file that is made from the rest
-// of the input.
+// WordPiece, RWKV, PLaMo 2), a byte-level BPE one, a model file, and a model file that is made from
+// the rest of the input.
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -104,6 +104,9 @@ VocabSpec sentencepiece_vocab(Input* input) {
     case 4:
     case 5:
       spec.kind = VocabKind::kRwkv;
+      break;
+    case 6:
+      spec.kind = VocabKind::kPlamo2;
       break;
     default:
       break;

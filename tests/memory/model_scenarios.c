@@ -110,8 +110,12 @@ static void encode(const gen_tokenizer* tokenizer) {
 static void load_tokenizer(const void* with) {
   (void)with;
   gen_tokenizer* tokenizer = NULL;
-  MAKE(tokenizer, gen_tokenizer_load(sweep_model, &tokenizer, E));
+  gen_model_options* options = NULL;
+  MAKE(options, gen_model_options_new(&options, E));
+  TRY(gen_model_options_set(options, "pre_tokenizer", "", E));
+  MAKE(tokenizer, gen_tokenizer_load_with(sweep_model, options, &tokenizer, E));
   encode(tokenizer);
+  FREE(gen_model_options_free(options));
   FREE(gen_tokenizer_free(tokenizer));
 }
 

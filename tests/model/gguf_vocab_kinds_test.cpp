@@ -68,7 +68,7 @@ std::string decode(const tokenizer::Tokenizer& tokenizer, const Ids& ids) {
 TEST(VocabKinds, IdsAreThoseOfOthers) {
   const auto texts = lines_of("kind_texts.txt");
   ASSERT_EQ(texts.size(), 40U);
-  for (const char* kind : {"wordpiece", "wordpiece-cased", "rwkv", "t5", "byid"}) {
+  for (const char* kind : {"wordpiece", "wordpiece-cased", "rwkv", "t5", "plamo2", "byid"}) {
     const auto tokenizer = load(data_file(std::string(kind) + ".gguf"));
     ASSERT_TRUE(tokenizer);
     const auto wanted = lines_of(std::string("ids_") + kind + ".txt");
@@ -81,7 +81,7 @@ TEST(VocabKinds, IdsAreThoseOfOthers) {
 }
 
 TEST(VocabKinds, ThoseOfBytesGiveTextsBack) {
-  for (const char* file : {"rwkv.gguf", "byid.gguf"}) {
+  for (const char* file : {"rwkv.gguf", "plamo2.gguf", "byid.gguf"}) {
     const auto tokenizer = load(data_file(file));
     ASSERT_TRUE(tokenizer);
     for (const std::string& line : lines_of("kind_texts.txt")) {
@@ -117,7 +117,7 @@ TEST(VocabKinds, WordPieceKeepsLettersOfSyllables) {
 }
 
 TEST(VocabKinds, LongTextsOfOneCharacter) {
-  for (const char* file : {"wordpiece.gguf", "rwkv.gguf", "t5.gguf", "byid.gguf"}) {
+  for (const char* file : {"wordpiece.gguf", "rwkv.gguf", "t5.gguf", "plamo2.gguf", "byid.gguf"}) {
     const auto tokenizer = load(data_file(file));
     ASSERT_TRUE(tokenizer);
     for (const char* unit : {"a", " ", "\xE4\xBD\xA0", "\xCC\x81", "!"}) {

@@ -230,8 +230,23 @@ TEST(GgufVocab, OtherKinds) {
   EXPECT_EQ(unigram.unk, 2);
   EXPECT_FALSE(unigram.add_bos);
   EXPECT_EQ(read(with("rwkv")).value().kind, VocabKind::kRwkv);
+  const VocabSpec plamo2 = read(with("plamo2")).value();
+  EXPECT_EQ(plamo2.kind, VocabKind::kPlamo2);
+  EXPECT_EQ(plamo2.eos, 2);
+  EXPECT_EQ(plamo2.unk, 0);
+  EXPECT_FALSE(plamo2.add_bos);
   EXPECT_EQ(read(bytes().set_string("tokenizer.ggml.pre", "sarvam-moe")).value().kind,
             VocabKind::kTextBpe);
+}
+
+TEST(GgufVocab, ScoresMayBeWholeNumbers) {
+  const auto spec =
+      read(sentencepiece().set_array<int32_t>("tokenizer.ggml.scores", {0, -1, 7, 16777217, -9}));
+  ASSERT_TRUE(spec.ok()) << spec.status().message();
+  EXPECT_EQ(spec.value().scores, (std::vector<float>{0, -1, 7, 16777216, -9}));
+  const auto few = read(sentencepiece().set_array<int32_t>("tokenizer.ggml.scores", {0}));
+  ASSERT_FALSE(few.ok());
+  EXPECT_STREQ(few.status().message(), "metadata 'tokenizer.ggml.scores': 1 elements for 5 tokens");
 }
 
 struct Bad {
@@ -245,10 +260,11 @@ TEST(GgufVocab, BadOnesAreNamed) {
   const std::vector<Bad> rows = {
       {"no model", [] { return GgufWriter(); }, Code::kFormat,
        "metadata 'tokenizer.ggml.model' is missing (string wanted)"},
-      {"other model", [] { return GgufWriter().set_string("tokenizer.ggml.model", "plamo2"); },
+      {"other model", [] { return GgufWriter().set_string("tokenizer.ggml.model", "hybriddna"); },
        Code::kUnsupported,
-       "metadata 'tokenizer.ggml.model': 'plamo2' is not supported (llama, gpt2, gemma4, bert, t5, "
-       "rwkv are)"},
+       "metadata 'tokenizer.ggml.model': 'hybriddna' is not supported (llama, gpt2, gemma4, bert, "
+       "t5, "
+       "rwkv, plamo2 are)"},
       {"no tokens", [] { return GgufWriter().set_string("tokenizer.ggml.model", "llama"); },
        Code::kFormat, "metadata 'tokenizer.ggml.tokens' is missing (array of string wanted)"},
       {"no token at all",

@@ -3,6 +3,8 @@
 // merges. Ids of larger ones are compared in model/gguf_vocab_kinds_test.cpp.
 #include <gtest/gtest.h>
 
+#include <cstdio>
+
 #include "tokenizer/vocabularies.h"
 
 namespace gen::tokenizer {
@@ -79,6 +81,51 @@ TEST(Kinds, UnigramTakesTheBestSum) {
   const auto damaged = create_tokenizer(spec);
   ASSERT_FALSE(damaged.ok());
   EXPECT_EQ(damaged.status().code(), Code::kFormat);
+}
+
+TEST(Kinds, Plamo2TakesTheBestSumAndTheLongestOfEquals) {
+  VocabSpec spec;
+  spec.kind = VocabKind::kPlamo2;
+  for (int byte = 0; byte < 256; ++byte) {
+    char name[8];
+    std::snprintf(name, sizeof name, "<0x%02X>", byte);
+    add_token(&spec, name, TokenType::kByte);
+  }
+  const auto piece = [&](const char* text, float score, TokenType type = TokenType::kNormal) {
+    const int32_t id = add_token(&spec, text, type);
+    spec.scores.back() = score;
+    return id;
+  };
+  const int32_t a = piece("a", -3);
+  const int32_t b = piece("b", -3);
+  const int32_t ab = piece("ab", -6);  // as a and b together
+  const int32_t aba = piece("aba", -9.5F);
+  piece("c", -2000);  // worse than the byte of any character, as is what follows
+  piece("d", -1000.01F);
+  const int32_t e = piece("e", -999.9F);
+  const int32_t bos = piece("<bos>", 0, TokenType::kControl);
+  const auto made = must_create(spec);
+  ASSERT_TRUE(made);
+  EXPECT_EQ(encode(*made, "ab"), Ids{ab});
+  EXPECT_EQ(encode(*made, "aba"), (Ids{ab, a}));  // -9, not -9.5
+  EXPECT_EQ(encode(*made, "bab"), (Ids{b, ab}));
+  EXPECT_EQ(encode(*made, "cde"), (Ids{'c', 'd', e}));
+  EXPECT_EQ(encode(*made, "\xE4\xBD\xA0"), (Ids{0xE4, 0xBD, 0xA0}));
+  EXPECT_EQ(encode(*made, "<bos>").size(), 5U);  // a text names no special token
+  EXPECT_EQ(encode(*made, "a<bos>b", kParseSpecial), (Ids{a, bos, b}));
+  EXPECT_EQ(encode(*made,
+                   "\xEF\xBB\xBF"
+                   "a"),
+            Ids{a});  // a byte order mark is no text
+  EXPECT_EQ(encode(*made, "a\xEF\xBB\xBF"), (Ids{a, 0xEF, 0xBB, 0xBF}));
+  EXPECT_EQ(decode(*made, {ab, 0xE4, 0xBD, 0xA0, aba, '\n'}),
+            "ab\xE4\xBD\xA0"
+            "aba\n");
+  VocabSpec without = of_kind(VocabKind::kPlamo2, {"a"});
+  const auto refused = create_tokenizer(without);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.status().code(), Code::kFormat);
+  EXPECT_STREQ(refused.status().message(), "vocabulary has byte tokens for 0 of 256 bytes");
 }
 
 TEST(Kinds, WithoutMergesTheLowerIdIsJoinedFirst) {

@@ -4,7 +4,7 @@
 
 usage: make_vocabularies.py FOLDER
 
-wordpiece.gguf, wordpiece-cased.gguf, rwkv.gguf: characters and parts of words
+wordpiece.gguf, wordpiece-cased.gguf, rwkv.gguf, plamo2.gguf: characters and parts of words
 t5.gguf: the pieces and the character map of data/unigram.model, and more pieces
 byid.gguf: bytes and parts of words, without merges
 kind_texts.txt: a text in each line, with \\n, \\r, \\t and \\\\ for what would not be seen
@@ -107,6 +107,24 @@ def rwkv(path):
     write(path, "rwkv", tokens=tokens, token_type=[CONTROL] + [NORMAL] * (len(tokens) - 1))
 
 
+def plamo2(path):
+    r = random.Random(8)
+    tokens, types, scores = ["<|plamo:unk|>", "<|plamo:bos|>", "<|plamo:eos|>", "<|plamo:pad|>"], [CONTROL] * 4, [-900.0] * 4
+    tokens += [f"<0x{byte:02X}>" for byte in range(256)]
+    types += [BYTE] * 256
+    scores += [0.0] * 256
+    words = CORPUS + [" " + word for word in CORPUS] + ["\n\n", "  ", "    ", " \n"]
+    letters = sorted(set("".join(words)))
+    pieces = letters[: len(letters) * 3 // 4] + [text for text, _ in parts(r, words, 500)]
+    for piece in dict.fromkeys(pieces):
+        if piece not in tokens:
+            tokens.append(piece)
+            types.append(NORMAL)
+            # Some are equal, so that ties are seen, and some are so bad that bytes or shorter ones are better.
+            scores.append(r.choice([-float(len(piece)), -r.uniform(1.0, 20.0), -r.uniform(1.0, 20.0), -1500.0, -3000.0]))
+    write(path, "plamo2", tokens=tokens, scores=scores, token_type=types)
+
+
 def by_id(path):
     r = random.Random(5)
     characters = {}
@@ -185,6 +203,7 @@ def main():
     wordpiece(os.path.join(folder, "wordpiece.gguf"), False)
     wordpiece(os.path.join(folder, "wordpiece-cased.gguf"), True)
     rwkv(os.path.join(folder, "rwkv.gguf"))
+    plamo2(os.path.join(folder, "plamo2.gguf"))
     by_id(os.path.join(folder, "byid.gguf"))
     t5(os.path.join(folder, "t5.gguf"))
     with open(os.path.join(folder, "kind_texts.txt"), "w", encoding="utf-8", newline="") as out:

@@ -40,7 +40,13 @@ namespace LibGenerate
     {
         /// <summary>That of a GGUF file or a SentencePiece model file.</summary>
         public Tokenizer(string path)
-            : base(Load(path))
+            : base(Load(path, null))
+        {
+        }
+
+        /// <summary>The same with a model's options, of which "pre_tokenizer" counts.</summary>
+        public Tokenizer(string path, ModelOptions options)
+            : base(Load(path, options))
         {
         }
 
@@ -49,13 +55,16 @@ namespace LibGenerate
         {
         }
 
-        static Handle Load(string path)
+        static Handle Load(string path, ModelOptions options)
         {
             Loader.Ensure();
             if (path == null) throw new ArgumentNullException("path");
-            IntPtr tokenizer;
-            Native.gen_tokenizer_load(Utf8.Terminated(path, "path"), out tokenizer);
-            return new Handle(HandleKind.Tokenizer, tokenizer);
+            using (Handle native = options?.ToNative())
+            {
+                IntPtr tokenizer;
+                Native.gen_tokenizer_load_with(Utf8.Terminated(path, "path"), native, out tokenizer);
+                return new Handle(HandleKind.Tokenizer, tokenizer);
+            }
         }
 
         /// <summary>Text to token ids.</summary>

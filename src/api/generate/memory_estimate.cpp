@@ -4,6 +4,7 @@
 
 #include <cstring>
 #include <memory>
+#include <utility>
 
 #include "api/boundary/boundary.h"
 #include "api/generate/handles.h"
@@ -102,18 +103,17 @@ gen_status gen_memory_estimate_get(const gen_memory_estimate* estimate, const ch
       *bytes = estimate->figures.*row.side.*row.figure;
       return {};
     }
-    if (std::strcmp(key, "mapped") == 0) {
-      *bytes = estimate->figures.mapped;
-      return {};
-    }
-    if (std::strcmp(key, "file") == 0) {
-      *bytes = estimate->file;
+    for (const auto& [name, value] : {std::pair{"mapped", estimate->figures.mapped},
+                                      {"stream", estimate->figures.stream},
+                                      {"file", estimate->file}}) {
+      if (std::strcmp(key, name) != 0) continue;
+      *bytes = value;
       return {};
     }
     return gen::error(
         Code::kInvalidArgument,
         "no memory figure \"%.40s\" (weights, workspace, cache, snapshots, peak, the same behind "
-        "device_, mapped, file)",
+        "device_, mapped, stream, file)",
         key);
   });
 }

@@ -40,6 +40,10 @@ Result<std::string> describe(const GgufFile& file, const ModelParts& parts) {
     std::snprintf(text, sizeof text, "%.4f", share);
     shares += (shares.size() > 1 ? "," : "") + json_quote(type) + ":" + text;
   }
+  std::string unused;
+  for (const std::string& tensor : parts.loaded->unused) {
+    unused += (unused.empty() ? "" : ",") + json_quote(tensor);
+  }
   const auto number = [](const char* key, int64_t value) {
     return ",\"" + std::string(key) + "\":" + std::to_string(value);
   };
@@ -53,8 +57,8 @@ Result<std::string> describe(const GgufFile& file, const ModelParts& parts) {
          ",\"backend\":" + json_quote(parts.engine->name()) +
          number("gpu_layers", parts.on_device.layers) +
          number("gpu_expert_layers", parts.on_device.experts) +
-         number("threads", parts.pool->size()) +
-         ",\"gguf_version\":" + std::to_string(file.version()) + "}";
+         number("threads", parts.pool->size()) + number("gguf_version", file.version()) +
+         ",\"unused_tensors\":[" + unused + "]}";
 }
 
 /// Completes loading once the file is open. `lasting`: its bytes stay valid while it is open.

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// tokenizer.h of the C API.
+// tokenizer.h of the C API, but for loading (api/model/load_tokenizer.cpp).
 #include <generate/tokenizer.h>
 
 #include "api/boundary/boundary.h"
 #include "api/text/text_handles.h"
-#include "base/io_error.h"
-#include "model/gguf/tokenizer_file.h"
 #include "tokenizer/fill_in_middle.h"
 
 namespace {
@@ -17,20 +15,6 @@ using gen::api::not_null;
 using gen::tokenizer::Special;
 
 }  // namespace
-
-gen_status gen_tokenizer_load(const char* path, gen_tokenizer** out, gen_error* error) {
-  if (out != nullptr) *out = nullptr;
-  return guard(error, [&]() -> Status {
-    GEN_TRY(not_null(path, "path"));
-    GEN_TRY(not_null(out, "out"));
-    auto handle = std::make_unique<gen_tokenizer>();
-    auto loaded = gen::gguf::load_tokenizer_file(path);
-    if (!loaded.ok()) return gen::in_file(path, loaded.status());
-    handle->impl = std::move(loaded).value();
-    *out = handle.release();
-    return {};
-  });
-}
 
 gen_status gen_tokenizer_encode(const gen_tokenizer* tokenizer, const char* text, size_t len,
                                 uint32_t flags, int32_t* ids, size_t capacity, size_t* n,

@@ -12,7 +12,8 @@
 
 namespace gen::gguf {
 
-Result<std::shared_ptr<const tokenizer::Tokenizer>> load_tokenizer_file(const std::string& path) {
+Result<std::shared_ptr<const tokenizer::Tokenizer>> load_tokenizer_file(
+    const std::string& path, std::string_view pre_tokenizer) {
   std::shared_ptr<const Metadata> metadata;
   {
     GEN_ASSIGN(const MappedFile file, MappedFile::open(path));
@@ -21,6 +22,7 @@ Result<std::shared_ptr<const tokenizer::Tokenizer>> load_tokenizer_file(const st
     }
   }
   if (metadata == nullptr) {
+    GEN_TRY(check_has_pre_tokenizer(false, pre_tokenizer));
     // Read, not mapped: the checked bytes must be the used ones, even if another process writes to
     // the file meanwhile.
     GEN_ASSIGN(const MappedFile file, MappedFile::open(path, MappedFile::Mode::kRead));
@@ -28,7 +30,7 @@ Result<std::shared_ptr<const tokenizer::Tokenizer>> load_tokenizer_file(const st
   }
   std::vector<TensorInfo> none;
   GEN_ASSIGN(const compat::Translated translated, compat::translate(std::move(metadata), none));
-  GEN_ASSIGN(auto spec, read_vocab(*translated.metadata));
+  GEN_ASSIGN(auto spec, read_vocab(*translated.metadata, pre_tokenizer));
   return tokenizer::create_tokenizer(std::move(spec));
 }
 

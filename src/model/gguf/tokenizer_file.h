@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "base/status.h"
 #include "tokenizer/tokenizer.h"
@@ -11,8 +12,9 @@
 namespace gen::gguf {
 
 /// The tokenizer of a GGUF file, whose architecture and tensors may be unknown, damaged or missing,
-/// or of a SentencePiece model. Errors:
-/// kIo, and kFormat and kUnsupported of read_vocab and the tokenizers.
-Result<std::shared_ptr<const tokenizer::Tokenizer>> load_tokenizer_file(const std::string& path);
+/// or of a SentencePiece model. `pre_tokenizer`: see read_vocab. Errors: kIo, and those of
+/// read_vocab and the tokenizers.
+Result<std::shared_ptr<const tokenizer::Tokenizer>> load_tokenizer_file(
+    const std::string& path, std::string_view pre_tokenizer = {});
 
 }  // namespace gen::gguf

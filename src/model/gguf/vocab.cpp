@@ -33,6 +33,7 @@ constexpr ModelRow kModels[] = {
     {"bert", VocabKind::kWordPiece, 101, -1, 100, 102, 0, true, false},
     {"t5", VocabKind::kUnigram, -1, 1, 2, -1, 0, false, false},
     {"rwkv", VocabKind::kRwkv, -1, -1, -1, -1, -1, false, false},
+    {"plamo2", VocabKind::kPlamo2, 1, 2, 0, -1, 3, false, false},
 };
 
 Result<const ModelRow*> read_model(const Metadata& metadata) {
@@ -58,6 +59,19 @@ Status copy_strings(const Metadata& metadata, const char* key, std::vector<std::
   return {};
 }
 
+/// Some files have whole numbers.
+Status read_scores(const Metadata& metadata, const char* key, std::vector<float>* out) {
+  const Value* const value = metadata.find(key);
+  if (value != nullptr && value->type() == ValueType::kArray &&
+      value->element_type() == ValueType::kI32) {
+    GEN_ASSIGN(const std::vector<int32_t> numbers, metadata.get_i32s(key));
+    out->assign(numbers.begin(), numbers.end());
+    return {};
+  }
+  GEN_ASSIGN(*out, metadata.get_f32s(key));
+  return {};
+}
+
 Status read_tokens(const Metadata& metadata, VocabSpec* spec) {
   GEN_TRY(copy_strings(metadata, "tokenizer.ggml.tokens", &spec->tokens));
   const size_t tokens = spec->tokens.size();
@@ -72,7 +86,7 @@ Status read_tokens(const Metadata& metadata, VocabSpec* spec) {
   const bool needed = needs_scores(spec->kind);
   constexpr const char* kScores = "tokenizer.ggml.scores";
   if (needed || metadata.has(kScores)) {
-    GEN_ASSIGN(spec->scores, metadata.get_f32s(kScores));
+    GEN_TRY(read_scores(metadata, kScores, &spec->scores));
     GEN_TRY(check_length(kScores, spec->scores.size(), tokens));
   }
   constexpr const char* kTypes = "tokenizer.ggml.token_type";
@@ -245,6 +259,13 @@ Status read_charsmap(const Metadata& metadata, VocabSpec* spec) {
 
 }  // namespace
 
+Status check_has_pre_tokenizer(bool has, std::string_view pre_tokenizer) {
+  if (has || pre_tokenizer.empty()) return {};
+  return error(Code::kInvalidArgument, "pre-tokenizer '%.*s' for a vocabulary that has none",
+               is_clean_name(pre_tokenizer) ? shown_length(pre_tokenizer) : 0,
+               pre_tokenizer.data());
+}
+
 Result<VocabSpec> read_vocab(const Metadata& metadata, std::string_view pre_tokenizer) {
   VocabSpec spec;
   GEN_ASSIGN(const ModelRow* row, read_model(metadata));
@@ -256,11 +277,7 @@ Result<VocabSpec> read_vocab(const Metadata& metadata, std::string_view pre_toke
   spec.pad = row->pad;
   spec.add_bos = row->add_bos;
   spec.add_space_prefix = row->add_space_prefix;
-  if (!pre_tokenizer.empty() && spec.kind != VocabKind::kByteBpe) {
-    return error(Code::kInvalidArgument, "pre-tokenizer '%.*s' for a vocabulary that has none",
-                 is_clean_name(pre_tokenizer) ? shown_length(pre_tokenizer) : 0,
-                 pre_tokenizer.data());
-  }
+  GEN_TRY(check_has_pre_tokenizer(spec.kind == VocabKind::kByteBpe, pre_tokenizer));
   GEN_TRY(read_tokens(metadata, &spec));
   if (spec.kind == VocabKind::kByteBpe || spec.kind == VocabKind::kTextBpe) {
     GEN_TRY(read_bpe(metadata, pre_tokenizer, &spec));

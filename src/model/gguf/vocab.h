@@ -19,4 +19,7 @@ namespace gen::gguf {
 Result<tokenizer::VocabSpec> read_vocab(const Metadata& metadata,
                                         std::string_view pre_tokenizer = {});
 
+/// kInvalidArgument if a name is given for a vocabulary whose kind has no pre-tokenizers.
+Status check_has_pre_tokenizer(bool has, std::string_view pre_tokenizer);
+
 }  // namespace gen::gguf

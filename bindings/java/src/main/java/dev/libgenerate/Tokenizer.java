@@ -30,6 +30,12 @@ public final class Tokenizer extends Handle {
     return new Tokenizer(make(out -> Native.gen_tokenizer_load(Text.name(path), out)));
   }
 
+  /** The same with a model's options, of which "pre_tokenizer" counts; null for the defaults. */
+  public static Tokenizer load(Path path, ModelOptions options) {
+    byte[] name = Text.name(path);
+    return new Tokenizer(Settings.use(options, o -> make(out -> Native.gen_tokenizer_load_with(name, o, out))));
+  }
+
   /** Text to ids, with begin-of-sequence if the vocabulary wants one; texts of special tokens are plain text. */
   public int[] encode(String text) {
     return encode(text, true, false);

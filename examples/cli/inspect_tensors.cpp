@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+// See inspect_tensors.h.
+#include "inspect_tensors.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <iostream>
+#include <map>
+#include <set>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "gguf_types.h"
+#include "text_format.h"
+
+namespace cli {
+namespace {
+
+using nlohmann::ordered_json;
+
+/// "blk.12.attn_q.weight" apart: what is before the number, the number, what is behind it.
+struct LayerName {
+  std::string stem;
+  int64_t layer = -1;  // -1: of no layer
+  std::string role;
+};
+
+LayerName layer_name(const std::string& name) {
+  for (size_t dot = name.find('.'); dot != std::string::npos; dot = name.find('.', dot + 1)) {
+    uint32_t layer = 0;
+    const char* const end = name.data() + name.size();
+    const auto [past, failure] = std::from_chars(&name[dot] + 1, end, layer);
+    if (failure != std::errc() || past == end || *past != '.') continue;
+    return {name.substr(0, dot), layer, std::string(past + 1, end)};
+  }
+  return {"", -1, name};
+}
+
+/// Why a tensor that the library knows is not needed by the model.
+std::string why_unused(const std::string& name, int64_t layers) {
+  const auto begins = [&](std::initializer_list<std::string_view> stems) {
+    return std::any_of(stems.begin(), stems.end(),
+                       [&](std::string_view stem) { return name.starts_with(stem); });
+  };
+  const LayerName place = layer_name(name);
+  if (begins({"v.", "a.", "mm.", "vision", "audio", "model.vision", "model.audio", "clip."})) {
+    return "pictures and sound, which are not supported";
+  }
+  if ((place.stem == "blk" && place.layer >= layers) || begins({"eagle.", "mtp.", "nextn."}) ||
+      name.find(".nextn.") != std::string::npos) {
+    return "a head, needed only to draft";
+  }
+  if (name.ends_with(".input_scale")) return "for inputs of 4 bits, which are not used";
+  return "not needed by this architecture";
+}
+
+void add(ordered_json* sums, const std::string& key, const GgufHead::Tensor& tensor) {
+  ordered_json& sum = (*sums)[key];
+  if (sum.is_null())
+    sum = {{"tensors", uint64_t{0}}, {"weights", uint64_t{0}}, {"bytes", uint64_t{0}}};
+  const auto grow = [&](const char* field, uint64_t by) {
+    sum[field] = sum[field].get<uint64_t>() + by;
+  };
+  grow("tensors", 1);
+  grow("weights", tensor.elements);
+  grow("bytes", tensor.bytes);
+}
+
+/// "0-3, 6, 8-9"
+std::string ranges(const std::vector<int64_t>& layers) {
+  std::string out;
+  for (size_t i = 0; i < layers.size();) {
+    size_t last = i;
+    while (last + 1 < layers.size() && layers[last + 1] == layers[last] + 1) ++last;
+    out += (out.empty() ? "" : ", ") + std::to_string(layers[i]);
+    if (last > i) out += "-" + std::to_string(layers[last]);
+    i = last + 1;
+  }
+  return out;
+}
+
+/// Words from column `from` on, at most 100 columns wide.
+void print_words(const std::vector<std::string>& words, size_t from) {
+  constexpr size_t kWidth = 100;
+  size_t at = from;
+  for (const std::string& word : words) {
+    if (at > from && at + 1 + word.size() > kWidth) {
+      std::cout << "\n" << std::string(from, ' ');
+      at = from;
+    }
+    if (at > from) std::cout << " ";
+    std::cout << word;
+    at += word.size() + 1;
+  }
+  std::cout << "\n";
+}
+
+/// A layer's tensors by type.
+struct TypeRow {
+  uint64_t bytes = 0;
+  std::vector<std::string> roles;
+};
+using Layer = std::map<std::string, TypeRow>;
+
+void print_layers(const std::string& stem, const std::vector<int64_t>& numbers,
+                  const Layer& layer) {
+  uint64_t bytes = 0;
+  for (const auto& [type, row] : layer) bytes += row.bytes;
+  const std::string label = "  " + printable(stem) + " " + ranges(numbers);
+  std::cout << label << (numbers.size() > 1 ? " (" + std::to_string(numbers.size()) + ")" : "")
+            << ": " << size_text(bytes) << (numbers.size() > 1 ? " each" : "") << "\n";
+  std::vector<std::pair<std::string, TypeRow>> rows(layer.begin(), layer.end());
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const auto& a, const auto& b) { return a.second.bytes > b.second.bytes; });
+  for (const auto& [type, row] : rows) {
+    std::cout << format("    %-10s %10s  ", type.c_str(), size_text(row.bytes).c_str());
+    print_words(row.roles, 28);
+  }
+}
+
+}  // namespace
+
+void describe_tensors(const GgufHead& head, const ordered_json& loaded, ordered_json* out) {
+  std::set<std::string> unused;
+  if (loaded.contains("unused_tensors")) {
+    unused = loaded["unused_tensors"].get<std::set<std::string>>();
+  }
+  const int64_t layers = loaded.is_object() ? loaded.value("num_layers", int64_t{0}) : 0;
+  ordered_json list = ordered_json::array();
+  ordered_json types = ordered_json::object();
+  ordered_json reasons = ordered_json::object();
+  for (const GgufHead::Tensor& tensor : head.tensors) {
+    const std::string type = gguf_type_name(tensor.type);
+    ordered_json one;
+    one["name"] = tensor.name;
+    one["type"] = type;
+    one["type_id"] = tensor.type;
+    one["shape"] = tensor.dims;
+    one["weights"] = tensor.elements;
+    one["bytes"] = tensor.bytes;
+    if (const int64_t layer = layer_name(tensor.name).layer; layer >= 0) one["layer"] = layer;
+    if (!head.is_there(tensor)) one["there"] = false;
+    if (unused.contains(tensor.name)) {
+      const std::string why = why_unused(tensor.name, layers);
+      one["unused"] = why;
+      add(&reasons, why, tensor);
+    }
+    list.push_back(std::move(one));
+    add(&types, type, tensor);
+  }
+  (*out)["types"] = std::move(types);
+  if (loaded.is_object()) (*out)["unused"] = std::move(reasons);
+  (*out)["tensors"] = std::move(list);
+}
+
+ordered_json describe_missing(const GgufHead& head) {
+  if (head.is_whole()) return nullptr;
+  ordered_json out;
+  uint64_t needed = 0;
+  uint64_t tensors = 0;
+  for (const GgufHead::Part& part : head.parts) {
+    if (__builtin_add_overflow(needed, part.needed, &needed)) needed = UINT64_MAX;
+    tensors += part.tensors;
+    if (part.size == 0) out["parts"].push_back(part.path);
+  }
+  out["ends_at"] = head.size();
+  out["needed"] = needed;
+  out["tensors"] = tensors;
+  out["listed"] = head.tensors.size();
+  uint64_t whole = 0;
+  for (const GgufHead::Tensor& tensor : head.tensors) {
+    if (head.is_there(tensor)) {
+      ++whole;
+    } else if (!out.contains("first")) {
+      out["first"] = tensor.name;
+    }
+  }
+  out["whole"] = whole;
+  return out;
+}
+
+void print_tensors(const ordered_json& described) {
+  // Of each layer, in the order of the file.
+  std::vector<std::string> stems;
+  std::map<std::string, std::map<int64_t, Layer>> layers;
+  std::vector<const ordered_json*> others;
+  uint64_t bytes = 0;
+  uint64_t weights = 0;
+  const ordered_json& tensors = described["tensors"];
+  for (const ordered_json& tensor : tensors) {
+    LayerName name = layer_name(tensor["name"].get<std::string>());
+    const auto size = tensor["bytes"].get<uint64_t>();
+    bytes += size;
+    weights += tensor["weights"].get<uint64_t>();
+    if (name.layer < 0) {
+      others.push_back(&tensor);
+      continue;
+    }
+    if (!layers.contains(name.stem)) stems.push_back(name.stem);
+    TypeRow& row = layers[name.stem][name.layer][tensor["type"].get<std::string>()];
+    row.bytes += size;
+    if (name.role.ends_with(".weight")) name.role.resize(name.role.size() - 7);
+    row.roles.push_back(printable(name.role));
+  }
+  std::cout << "tensors: " << tensors.size() << ", " << size_text(bytes) << ", "
+            << count_text(weights) << " weights\n";
+  for (const auto& [type, sum] : described["types"].items()) {
+    const auto size = sum["bytes"].get<uint64_t>();
+    std::cout << format(
+        "  %-12s %10s %6s  %5llu tensors\n", type.c_str(), size_text(size).c_str(),
+        percent(static_cast<double>(size) / static_cast<double>(std::max(bytes, size))).c_str(),
+        static_cast<unsigned long long>(sum["tensors"].get<uint64_t>()));
+  }
+  if (!layers.empty()) std::cout << "layers:\n";
+  for (const std::string& stem : stems) {
+    // Equal ones together, at the place of the first.
+    std::vector<std::pair<const Layer*, std::vector<int64_t>>> runs;
+    std::map<std::string, size_t> known;
+    for (auto& [number, layer] : layers[stem]) {
+      std::string key;
+      for (auto& [type, row] : layer) {
+        std::sort(row.roles.begin(), row.roles.end());
+        key += type + ":" + std::to_string(row.bytes) + ":";
+        for (const std::string& role : row.roles) key += role + " ";
+      }
+      const auto [at, fresh] = known.emplace(std::move(key), runs.size());
+      if (fresh) runs.push_back({&layer, {}});
+      runs[at->second].second.push_back(number);
+    }
+    for (const auto& [layer, numbers] : runs) print_layers(stem, numbers, *layer);
+  }
+  if (!others.empty()) std::cout << "other tensors:\n";
+  for (const ordered_json* tensor : others) {
+    std::string shape;
+    for (const ordered_json& dim : (*tensor)["shape"]) {
+      shape += (shape.empty() ? "" : " x ") + std::to_string(dim.get<uint64_t>());
+    }
+    std::cout << format("  %-10s %10s  %s  %s\n", (*tensor)["type"].get<std::string>().c_str(),
+                        size_text((*tensor)["bytes"].get<uint64_t>()).c_str(),
+                        printable((*tensor)["name"].get<std::string>()).c_str(), shape.c_str());
+  }
+  if (described.contains("unused") && !described["unused"].empty()) {
+    std::cout << "unused:\n";
+    for (const auto& [why, sum] : described["unused"].items()) {
+      std::cout << format("  %llu tensors, %s: %s\n",
+                          static_cast<unsigned long long>(sum["tensors"].get<uint64_t>()),
+                          size_text(sum["bytes"].get<uint64_t>()).c_str(), why.c_str());
+    }
+  }
+}
+
+}  // namespace cli
