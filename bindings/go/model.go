@@ -229,6 +229,19 @@ func (m *Model) ForwardInto(tokens []int32, cache *Cache, logits []float32) erro
 	})
 }
 
+// Importance writes an importance matrix of the model: how large the inputs of its matrices are on the tokens of a text, in
+// windows of context tokens, 0 for the usual number. The file keeps textName, "" for none.
+func (m *Model) Importance(tokens []int32, context int, textName, out string) error {
+	return m.ImportanceProgress(tokens, context, textName, out, 0, 0)
+}
+
+// ImportanceProgress is Importance with a gen_progress_callback in C.
+func (m *Model) ImportanceProgress(tokens []int32, context int, textName, out string, callback, user Symbol) error {
+	return m.with(func(model uintptr) error {
+		return native.GenModelImportance(model, tokens, len(tokens), i32(context), textName, out, uintptr(callback), uintptr(user))
+	})
+}
+
 // Quantize writes a GGUF file with the weights of another in another type, "Q4_K_M" for example.
 func Quantize(in, out, kind string) error { return QuantizeProgress(in, out, kind, 0, 0) }
 

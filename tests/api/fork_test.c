@@ -136,6 +136,7 @@ static void use_model(void) {
       gen_model_forward_hidden(it.model, kTokens, 4, it.plain, &layer, 1, numbers, 8192, &error));
   REFUSED(gen_model_forward_profiled(it.model, kTokens, NULL, NULL, 4, &it.plain, 1, numbers, 8192,
                                      it.profile, &error));
+  REFUSED(gen_model_importance(it.model, kTokens, 4, 0, NULL, "/no/such", NULL, NULL, &error));
   DONE(kv_cache_tensor_new(it.model, 0, POSITIONS, "fp32", &cache, &error));
   kv_cache_free(cache);
   DONE(gen_chat_new(&chat, &error));

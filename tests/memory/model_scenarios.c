@@ -144,6 +144,14 @@ static void quantize(const void* with) {
   SAME_FILE(path);
 }
 
+static void importance(const void* with) {
+  (void)with;
+  const int32_t tokens[] = {1, 2, 3, 4, 5, 6, 7};
+  const char* path = scratch("importance.gguf");
+  TRY(gen_model_importance(model, tokens, 7, 4, "text", path, NULL, NULL, E));
+  SAME_FILE(path);
+}
+
 /* Outside of the scratch folder, in which nothing may be left. */
 static char adapter_path[64];
 static void begin_adapters(const void* with) {
@@ -283,6 +291,7 @@ const scenario model_scenarios[] = {{"load", NULL, load, NULL, table},
                                     {"estimate q4", NULL, estimate, NULL, q4},
                                     {"estimate paged", NULL, estimate, NULL, paged},
                                     {"quantize", NULL, quantize, NULL, NULL},
+                                    {"importance", begin, importance, end, NULL},
                                     {"adapters", begin_adapters, adapters, end_adapters, NULL},
                                     {"merge", begin_adapters, merge, end_adapters, NULL},
                                     {"describe", begin, describe, end, NULL},

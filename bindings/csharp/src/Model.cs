@@ -299,6 +299,30 @@ namespace LibGenerate
                 Native.gen_chat_encode(Handle, chat.Handle, addGenerationPrompt ? 1 : 0, ids, capacity, out n));
         }
 
+        /// <summary>
+        /// Writes an importance matrix: how large the inputs of the model's matrices are on the tokens of a text, in windows
+        /// of `context` tokens, 0 for the usual number. The file keeps the text's name, which may be null.
+        /// </summary>
+        public void Importance(int[] tokens, int context, string textName, string output,
+                               CancellationToken cancellationToken = default(CancellationToken),
+                               IProgress<double> progress = null)
+        {
+            using (var flag = new ProgressFlag(cancellationToken))
+            {
+                flag.Run(() => Importance(tokens, context, textName, output, new NativeSymbol(ProgressFlag.Callback), flag.User),
+                         progress);
+            }
+        }
+
+        /// <summary>The same with a gen_progress_callback in C.</summary>
+        public void Importance(int[] tokens, int context, string textName, string output, NativeSymbol progress, IntPtr user)
+        {
+            if (tokens == null) throw new ArgumentNullException("tokens");
+            Native.gen_model_importance(Handle, tokens, tokens.Length, context,
+                                        textName != null ? Utf8.Terminated(textName, "textName") : null,
+                                        Utf8.Terminated(output, "output"), progress.Address, user);
+        }
+
         /// <summary>Runs the model over tokens that follow what the cache holds: logits of the last one.</summary>
         public float[] Forward(int[] tokens, KvCache cache)
         {

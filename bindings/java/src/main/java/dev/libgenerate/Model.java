@@ -289,6 +289,25 @@ public final class Model extends Handle {
     }));
   }
 
+  /**
+   * Writes an importance matrix: how large the inputs of the model's matrices are on the tokens of a text. An interrupt
+   * stops it.
+   *
+   * @param context tokens of a window, 0 for the usual number
+   * @param textName what the file is to say of the text, or null
+   */
+  public void importance(int[] tokens, int context, String textName, Path out) {
+    importance(tokens, context, textName, out, null);
+  }
+
+  /** The same, with progress as {@link #quantize(Path, Path, String, DoubleConsumer)} tells it. */
+  public void importance(int[] tokens, int context, String textName, Path out, DoubleConsumer progress) {
+    byte[] text = Text.name(textName);
+    byte[] to = Text.name(out);
+    Progress.run(progress, (callback, user) -> run(
+        m -> Native.gen_model_importance(m, tokens, tokens.length, context, text, to, callback, user)));
+  }
+
   /** Runs the model over tokens that follow what the cache holds. Gives the logits of the last one. */
   public float[] forward(int[] tokens, KvCache cache) {
     float[] logits = new float[vocabSize()];
