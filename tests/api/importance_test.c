@@ -121,11 +121,25 @@ static void makes_the_same_file_with_any_threads(void** state) {
   assert_memory_equal(one, three, size);
   gen_model* model = NULL;
   assert_true(gen_model_load(out, NULL, &model, &error) < 0); /* it is no model */
+  remove(out);
   free(one);
   free(three);
 }
 
-/* Also while others use the model. */
+static void refuses_what_is_not_finite(void** state) {
+  (void)state;
+  size_t size = 0;
+  unsigned char* bytes = read_file(DRAFT_MODEL, &size);
+  memset(bytes + size - 20000, 0x7F, 20000); /* scales in binary16 become NaN */
+  gen_model* model = NULL;
+  assert_ok(gen_model_load_memory(bytes, size, NULL, &model, &error), error);
+  assert_fails(gen_model_importance(model, tokens, N, 0, NULL, out, NULL, NULL, &error),
+               GEN_ERROR_MODEL, "not finite", error);
+  assert_int_equal(files_in(folder), 0);
+  gen_model_free(model);
+  free(bytes);
+}
+
 static void leaves_the_model_as_it_was(void** state) {
   (void)state;
   gen_model* model = load_draft();
@@ -135,6 +149,7 @@ static void leaves_the_model_as_it_was(void** state) {
   assert_ok(gen_model_importance(model, tokens, N, 0, NULL, out, NULL, NULL, &error), error);
   assert_ok(gen_model_memory(model, "weights", &after, &error), error);
   assert_int_equal(before, after);
+  remove(out);
   gen_model_free(model);
 }
 
@@ -142,6 +157,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(refuses_bad_arguments),
       cmocka_unit_test(refuses_a_custom_model),
+      cmocka_unit_test(refuses_what_is_not_finite),
       cmocka_unit_test(cancels_at_every_call),
       cmocka_unit_test(makes_the_same_file_with_any_threads),
       cmocka_unit_test(leaves_the_model_as_it_was),
