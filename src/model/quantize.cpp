@@ -66,7 +66,7 @@ class Quantizer {
     std::vector<DType> types;
     for (const gguf::TensorInfo& tensor : file_.tensors()) {
       types.push_back(chooser_ ? chooser_->choose(tensor) : tensor.type);
-      GEN_TRY(check_types(tensor, types.back()));
+      GEN_TRY(check_type(tensor));
       if (!header.add_tensor(tensor, types.back())) {
         return error(Code::kFormat, "tensor %s is too large", tensor.name.c_str());
       }
@@ -99,15 +99,10 @@ class Quantizer {
     return change_ != nullptr && change_->changes(tensor);
   }
 
-  /// What is not copied is decoded, and encoded as `type`.
-  [[nodiscard]] Status check_types(const gguf::TensorInfo& tensor, DType type) const {
+  /// What is not copied is decoded.
+  [[nodiscard]] Status check_type(const gguf::TensorInfo& tensor) const {
     const bool changed = changes(tensor);
     if (recipe_ == nullptr && !changed) return {};
-    const quant::Format* const to = quant::find_format(type);
-    if (changed && to != nullptr && to->encode == nullptr) {
-      return error(Code::kUnsupported, "tensor %s has type %s, which is read but not written",
-                   tensor.name.c_str(), dtype_name(type));
-    }
     switch (tensor.type) {
       case DType::kI8:
       case DType::kI16:

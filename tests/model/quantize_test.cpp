@@ -285,7 +285,7 @@ TEST_F(QuantizeTest, WhatIsNoWeightStaysAndWhatIsUnknownIsRefused) {
   ASSERT_TRUE(run(writer, "Q8_0").ok());
   EXPECT_EQ(type_of("table"), DType::kI32);
   EXPECT_EQ(made_->find_tensor("table")->data[5], std::byte{7});
-  // A type that is only read becomes another.
+  // Any type that has a codec becomes another.
   writer.tensor("low.weight", 19, {256, 2}, std::vector<std::byte>(100, std::byte{1}));  // IQ1_S
   ASSERT_TRUE(run(writer, "Q8_0").ok());
   EXPECT_EQ(type_of("low.weight"), DType::kQ8_0);
