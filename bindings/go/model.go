@@ -249,3 +249,35 @@ func Quantize(in, out, kind string) error { return QuantizeProgress(in, out, kin
 func QuantizeProgress(in, out, kind string, callback, user Symbol) error {
 	return native.GenModelQuantize(in, out, kind, uintptr(callback), uintptr(user))
 }
+
+// QuantizeOption is an option of QuantizeWith.
+type QuantizeOption func(options uintptr) error
+
+// WithImportance lets the errors of weights count by the importance of their columns, from the file of an importance matrix.
+func WithImportance(path string) QuantizeOption { return WithQuantizeSetting("importance", path) }
+
+// WithTensorTypes sets types of matrices by name, "blk.*.attn_v.weight=Q6_K,output.weight=Q8_0": the first pattern that matches.
+func WithTensorTypes(patterns string) QuantizeOption { return WithQuantizeSetting("types", patterns) }
+
+// WithQuantizeSetting sets an option by its name, see DescribeQuantizeOptions.
+func WithQuantizeSetting(key, value string) QuantizeOption {
+	return func(o uintptr) error { return native.GenQuantizeOptionsSet(o, key, value) }
+}
+
+// DescribeQuantizeOptions lists all options as JSON, with the values that these give.
+func DescribeQuantizeOptions(options ...QuantizeOption) (description string, err error) {
+	err = build(described(options), native.GenQuantizeOptionsNew, native.GenQuantizeOptionsFree, func(o uintptr) (err error) {
+		description, err = text(func(buffer []byte, capacity int, n []int) error {
+			return native.GenQuantizeOptionsDescribe(o, buffer, capacity, n)
+		})
+		return err
+	})
+	return description, err
+}
+
+// QuantizeWith is Quantize with options.
+func QuantizeWith(in, out, kind string, options ...QuantizeOption) error {
+	return build(options, native.GenQuantizeOptionsNew, native.GenQuantizeOptionsFree, func(o uintptr) error {
+		return native.GenModelQuantizeWith(in, out, kind, o, 0, 0)
+	})
+}

@@ -109,6 +109,22 @@ namespace LibGenerate
                                       Utf8.Terminated(type, "type"), progress.Address, user);
         }
 
+        /// <summary>The same with options: which columns of weights count more, and types for single tensors.</summary>
+        public static void Quantize(string input, string output, string type, QuantizeOptions options,
+                                    CancellationToken cancellationToken = default(CancellationToken),
+                                    IProgress<double> progress = null)
+        {
+            if (options == null) throw new ArgumentNullException("options");
+            using (var flag = new ProgressFlag(cancellationToken))
+            using (Handle native = options.ToNative())
+            {
+                flag.Run(() => Native.gen_model_quantize_with(
+                             Utf8.Terminated(input, "input"), Utf8.Terminated(output, "output"), Utf8.Terminated(type, "type"),
+                             native, new NativeSymbol(ProgressFlag.Callback).Address, flag.User),
+                         progress);
+            }
+        }
+
         /// <summary>
         /// Writes a GGUF file of a model with an adapter in its weights, multiplied by the scale. The type is as Quantize takes
         /// it; with null every tensor has the type that it has in the model.

@@ -100,6 +100,17 @@ public final class Model extends Handle {
     Progress.run(progress, (callback, user) -> Native.gen_model_quantize(from, to, name, callback, user));
   }
 
+  /** The same with options: which columns of weights count more, and types for single tensors. */
+  public static void quantize(Path in, Path out, String type, QuantizeOptions options, DoubleConsumer progress) {
+    byte[] from = Text.name(in);
+    byte[] to = Text.name(out);
+    byte[] name = Text.name(type);
+    Settings.use(options, o -> {
+      Progress.run(progress, (callback, user) -> Native.gen_model_quantize_with(from, to, name, o, callback, user));
+      return null;
+    });
+  }
+
   /**
    * Writes a GGUF file of a model with an adapter in its weights, multiplied by {@code scale}. An interrupt stops it.
    *
