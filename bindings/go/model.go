@@ -229,10 +229,55 @@ func (m *Model) ForwardInto(tokens []int32, cache *Cache, logits []float32) erro
 	})
 }
 
+// Importance writes an importance matrix of the model: how large the inputs of its matrices are on the tokens of a text, in
+// windows of context tokens, 0 for the usual number. The file keeps textName, "" for none.
+func (m *Model) Importance(tokens []int32, context int, textName, out string) error {
+	return m.ImportanceProgress(tokens, context, textName, out, 0, 0)
+}
+
+// ImportanceProgress is Importance with a gen_progress_callback in C.
+func (m *Model) ImportanceProgress(tokens []int32, context int, textName, out string, callback, user Symbol) error {
+	return m.with(func(model uintptr) error {
+		return native.GenModelImportance(model, tokens, len(tokens), i32(context), textName, out, uintptr(callback), uintptr(user))
+	})
+}
+
 // Quantize writes a GGUF file with the weights of another in another type, "Q4_K_M" for example.
 func Quantize(in, out, kind string) error { return QuantizeProgress(in, out, kind, 0, 0) }
 
 // QuantizeProgress is Quantize with a gen_progress_callback in C.
 func QuantizeProgress(in, out, kind string, callback, user Symbol) error {
 	return native.GenModelQuantize(in, out, kind, uintptr(callback), uintptr(user))
+}
+
+// QuantizeOption is an option of QuantizeWith.
+type QuantizeOption func(options uintptr) error
+
+// WithImportance lets the errors of weights count by the importance of their columns, from the file of an importance matrix.
+func WithImportance(path string) QuantizeOption { return WithQuantizeSetting("importance", path) }
+
+// WithTensorTypes sets types of matrices by name, "blk.*.attn_v.weight=Q6_K,output.weight=Q8_0": the first pattern that matches.
+func WithTensorTypes(patterns string) QuantizeOption { return WithQuantizeSetting("types", patterns) }
+
+// WithQuantizeSetting sets an option by its name, see DescribeQuantizeOptions.
+func WithQuantizeSetting(key, value string) QuantizeOption {
+	return func(o uintptr) error { return native.GenQuantizeOptionsSet(o, key, value) }
+}
+
+// DescribeQuantizeOptions lists all options as JSON, with the values that these give.
+func DescribeQuantizeOptions(options ...QuantizeOption) (description string, err error) {
+	err = build(described(options), native.GenQuantizeOptionsNew, native.GenQuantizeOptionsFree, func(o uintptr) (err error) {
+		description, err = text(func(buffer []byte, capacity int, n []int) error {
+			return native.GenQuantizeOptionsDescribe(o, buffer, capacity, n)
+		})
+		return err
+	})
+	return description, err
+}
+
+// QuantizeWith is Quantize with options.
+func QuantizeWith(in, out, kind string, options ...QuantizeOption) error {
+	return build(options, native.GenQuantizeOptionsNew, native.GenQuantizeOptionsFree, func(o uintptr) error {
+		return native.GenModelQuantizeWith(in, out, kind, o, 0, 0)
+	})
 }

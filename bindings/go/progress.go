@@ -24,6 +24,13 @@ func QuantizeContext(ctx context.Context, in, out, kind string, progress func(sh
 	return watched(ctx, progress, func(callback, user Symbol) error { return QuantizeProgress(in, out, kind, callback, user) })
 }
 
+// ImportanceContext is Importance that the context ends, with progress as LoadModelContext tells it.
+func (m *Model) ImportanceContext(ctx context.Context, tokens []int32, window int, textName, out string, progress func(share float64)) error {
+	return watched(ctx, progress, func(callback, user Symbol) error {
+		return m.ImportanceProgress(tokens, window, textName, out, callback, user)
+	})
+}
+
 // MergeAdapterContext is MergeAdapter that the context ends, with progress as LoadModelContext tells it.
 func MergeAdapterContext(ctx context.Context, model, adapter string, scale float32, out, kind string, progress func(share float64)) error {
 	return watched(ctx, progress, func(callback, user Symbol) error {

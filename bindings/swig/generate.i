@@ -29,6 +29,7 @@
 %include "tokenizer.i"
 %include "gpu.i"
 %include "model.i"
+%include "quantize.i"
 %include "adapter.i"
 %include "sampling.i"
 %include "grammar.i"

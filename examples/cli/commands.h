@@ -17,6 +17,7 @@ void add_features(CLI::App& app);
 void add_estimate(CLI::App& app);
 void add_inspect(CLI::App& app);
 void add_bench(CLI::App& app);
+void add_imatrix(CLI::App& app);
 void add_quantize(CLI::App& app);
 void add_merge(CLI::App& app);
 void add_grammar(CLI::App& app);

@@ -54,6 +54,7 @@ using Agent = Handle<gen_agent, gen_agent_free>;
 using AgentOptions = Handle<gen_agent_options, gen_agent_options_free>;
 using ToolRegistry = Handle<gen_tool_registry, gen_tool_registry_free>;
 using MemoryEstimate = Handle<gen_memory_estimate, gen_memory_estimate_free>;
+using QuantizeOptions = Handle<gen_quantize_options, gen_quantize_options_free>;
 using Options = Handle<gen_options, gen_options_free>;
 using Generator = Handle<gen_generator, gen_free>;
 using Session = Handle<gen_session, gen_session_free>;

@@ -90,6 +90,7 @@ int answer(int argc, char** argv) {
     cli::add_inspect(app);
     cli::add_estimate(app);
     cli::add_bench(app);
+    cli::add_imatrix(app);
     cli::add_quantize(app);
     cli::add_merge(app);
     cli::add_grammar(app);

@@ -29,19 +29,6 @@ struct Perplexity {
   bool json = false;
 };
 
-std::vector<int32_t> read_tokens(const Model& model, const std::string& path) {
-  const std::string text = text_of_file(path);
-  const gen_tokenizer* tokenizer = gen_model_tokenizer(model.get());
-  gen_error error;
-  size_t n = 0;
-  check(gen_tokenizer_encode(tokenizer, text.data(), text.size(), 0, nullptr, 0, &n, &error),
-        error);
-  std::vector<int32_t> ids(n);
-  check(gen_tokenizer_encode(tokenizer, text.data(), text.size(), 0, ids.data(), n, &n, &error),
-        error);
-  return ids;
-}
-
 /// Log-probabilities are the logits minus this.
 double log_sum(const float* logits, size_t vocab) {
   const float peak = *std::max_element(logits, logits + vocab);
@@ -151,7 +138,7 @@ void perplexity(const Perplexity& options) {
   const gen_model_config* config = gen_model_get_config(model.get());
   const auto vocab = static_cast<size_t>(gen_model_config_vocab_size(config));
   const int32_t bos = gen_model_config_bos(config);
-  const std::vector<int32_t> tokens = read_tokens(model, find_file(options.file, "heldout.txt"));
+  const std::vector<int32_t> tokens = tokens_of_file(model, find_file(options.file, "heldout.txt"));
   const auto width =
       static_cast<size_t>(std::min(options.window, gen_model_config_max_seq_len(config)));
   const size_t fresh = bos >= 0 ? width - 1 : width;

@@ -2,6 +2,7 @@
 // generate quantize: writes a model with its weights in another type.
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "commands.h"
 #include "new_model.h"
@@ -13,12 +14,22 @@ struct Quantize {
   std::string in;
   std::string out;
   std::string type;
+  std::string importance;
+  std::vector<std::string> types;
 };
 
 void quantize(const Quantize& options) {
-  write_model("quantising", options.out, [&](auto progress, void* user, gen_error* error) {
-    return gen_model_quantize(options.in.c_str(), options.out.c_str(), options.type.c_str(),
-                              progress, user, error);
+  std::string types;
+  for (const std::string& one : options.types) types += types.empty() ? one : "," + one;
+  const auto used = make<QuantizeOptions>(gen_quantize_options_new);
+  gen_error error;
+  check(gen_quantize_options_set(used.get(), "importance", options.importance.c_str(), &error),
+        error);
+  check_option("--type", gen_quantize_options_set(used.get(), "types", types.c_str(), &error),
+               error);
+  write_model("quantising", options.out, [&](auto progress, void* user, gen_error* failure) {
+    return gen_model_quantize_with(options.in.c_str(), options.out.c_str(), options.type.c_str(),
+                                   used.get(), progress, user, failure);
   });
 }
 
@@ -30,10 +41,20 @@ void add_quantize(CLI::App& app) {
   command->add_option("IN", options->in, "GGUF file to read")->required();
   command->add_option("OUT", options->out, "GGUF file to write")->required();
   command
-      ->add_option(
-          "TYPE", options->type,
-          "Q4_K_M, Q5_K_M, Q6_K, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, IQ4_NL, IQ4_XS, F16, BF16 or F32")
+      ->add_option("TYPE", options->type,
+                   "Q4_K_M, Q4_K_S, Q5_K_M, Q5_K_S, Q6_K, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, IQ4_NL, "
+                   "IQ4_XS, Q3_K_L, Q3_K_M, Q3_K_S, IQ3_M, IQ3_S, IQ3_XS, IQ3_XXS, Q2_K, Q2_K_S, "
+                   "IQ2_M, IQ2_S, IQ2_XS, IQ2_XXS, IQ1_M, IQ1_S, TQ2_0, TQ1_0, Q2_0, Q1_0, NVFP4, "
+                   "MXFP4_MOE, F16, BF16 or F32")
       ->required();
+  command->add_option("--importance", options->importance,
+                      "importance matrix of the model, by which the errors of columns count");
+  command
+      ->add_option("--type", options->types,
+                   "type of the matrices that a pattern matches, \"blk.*.attn_v.weight=Q6_K\"; "
+                   "may be given several times, the first that matches counts")
+      ->type_name("PATTERN=TYPE")
+      ->allow_extra_args(false);
   command->callback([options] { quantize(*options); });
 }
 

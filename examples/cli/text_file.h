@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cerrno>
+#include <cstdint>
 #include <cstdio>
 #include <string>
 #include <system_error>
+#include <vector>
 
 #include "handles.h"
 
@@ -27,6 +29,20 @@ inline std::string text_of_file(const std::string& path) {
     throw Failure("cannot read '" + path + "': " + std::system_category().message(reason));
   }
   return text;
+}
+
+/// The ids of a text, without special tokens.
+inline std::vector<int32_t> tokens_of_file(const Model& model, const std::string& path) {
+  const std::string text = text_of_file(path);
+  const gen_tokenizer* tokenizer = gen_model_tokenizer(model.get());
+  gen_error error;
+  size_t n = 0;
+  check(gen_tokenizer_encode(tokenizer, text.data(), text.size(), 0, nullptr, 0, &n, &error),
+        error);
+  std::vector<int32_t> ids(n);
+  check(gen_tokenizer_encode(tokenizer, text.data(), text.size(), 0, ids.data(), n, &n, &error),
+        error);
+  return ids;
 }
 
 }  // namespace cli

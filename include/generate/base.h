@@ -84,6 +84,8 @@ typedef struct gen_model_options gen_model_options;
  * see custom_model.h.
  */
 typedef struct gen_model_config gen_model_config;
+/** How to quantise a model, see quantize.h. One thread at a time. */
+typedef struct gen_quantize_options gen_quantize_options;
 /** Text to tokens and back. Shareable. */
 typedef struct gen_tokenizer gen_tokenizer;
 /** The set of allowed texts, see grammar.h. Shareable. */

@@ -115,6 +115,7 @@
 #include "metrics.h"
 #include "kv_cache_tiered.h"
 #include "model.h"
+#include "quantize.h"
 #include "result.h"
 #include "sampling.h"
 #include "session.h"

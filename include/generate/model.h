@@ -292,12 +292,17 @@ GEN_API gen_status gen_model_load_memory(const void *data, size_t size,
 /**
  * Converts the weights of a GGUF file to another type and writes the result to a new file.
  *
- * "F32", "F16", "BF16" and "Q8_0" apply to all matrices. "Q6_K", "Q5_1", "Q5_0", "Q4_1", "Q4_0",
- * "IQ4_NL" and "IQ4_XS" keep the output matrix (or the embedding that serves as one) in Q6_K.
- * "Q5_K_M" and "Q4_K_M" do the same, and also keep attn_v and ffn_down in Q6_K in the first and
- * last eighth of the layers and in every third layer between. Vectors become F32. A row whose
- * length is not a multiple of the type's block is stored in a type with shorter blocks and at least
- * as many bits, or as F16. Metadata is kept, with general.file_type and
+ * "F32", "F16", "BF16" and "Q8_0" apply to all matrices. "Q6_K", "Q5_K_S", "Q5_1", "Q5_0", "Q4_1",
+ * "Q4_0", "IQ4_NL", "IQ4_XS", "Q3_K_S" and "Q1_0" keep the output matrix (or the embedding that
+ * serves as one) in Q6_K. "Q5_K_M" and "Q4_K_M" do the same, and also keep attn_v and ffn_down in
+ * Q6_K in the first and last eighth of the layers and in every third layer between. The others mix
+ * types as those of llama.cpp do: "Q4_K_S", "Q3_K_L", "Q3_K_M", "IQ3_M", "IQ3_S", "IQ3_XS",
+ * "IQ3_XXS", "Q2_K", "Q2_K_S", "IQ2_M", "IQ2_S", "IQ2_XS", "IQ2_XXS", "IQ1_M", "IQ1_S", "TQ2_0",
+ * "TQ1_0" and "Q2_0"; "NVFP4", with the embedding and the output matrix in Q8_0; and "MXFP4_MOE",
+ * with experts in MXFP4 and the rest in Q8_0. Vectors become F32. A row whose length is not a
+ * multiple of the type's block is stored in a type with shorter blocks and at least as many bits,
+ * or as F16; a warning in the log says so. gen_model_quantize_with of quantize.h takes options.
+ * Metadata is kept, with general.file_type and
  * general.quantization_version set; a split model becomes one file. The same model and type give
  * the same bytes on any machine.
  *
@@ -322,6 +327,46 @@ GEN_API gen_status gen_model_load_memory(const void *data, size_t size,
  */
 GEN_API gen_status gen_model_quantize(const char *in, const char *out, const char *type,
                                       gen_progress_callback progress, void *user, gen_error *error);
+
+/**
+ * Makes an importance matrix: runs the model over a calibration text and writes how large the
+ * inputs of its matrices are, column by column. A quantiser then keeps those weights more exactly
+ * that large inputs meet.
+ *
+ * The tokens are split into windows, each evaluated on its own after the begin-of-sequence token
+ * that the model's tokenizer adds, if it adds one. For every matrix that rows are multiplied with,
+ * the output matrix included, the file has the squares of the inputs summed over all rows, and the
+ * number of rows, for experts one of each by expert. It is GGUF as llama.cpp's llama-imatrix writes
+ * it: general.type "imatrix", the tensors NAME.in_sum2 and NAME.counts. The same model, tokens and
+ * context give the same bytes for any number of threads.
+ *
+ * @param model      runs on the CPU; its adapters are not used.
+ * @param tokens     [n] ids of the text, without special tokens of its own.
+ * @param context    tokens of a window with the one before it; 0 for 512, or the model's maximum if that is less.
+ * @param text_name  UTF-8 name of the text, which the file keeps as imatrix.datasets; NULL or "" for none.
+ * @param out        file to write; replaces an existing one. It appears only when it is complete, and not at all on
+ *                   failure. It should not be the file of the model, which would be gone.
+ * @param progress   called with the share done after each window, or NULL; non-zero cancels.
+ * @param user       passed to `progress`.
+ * @return GEN_OK;
+ *         GEN_ERROR_INVALID_ARGUMENT for NULL model, tokens or out, n = 0, or a name that is not UTF-8;
+ *         GEN_ERROR_OUT_OF_RANGE for a token outside the vocabulary, or a context above the model's or without room
+ *         for a token;
+ *         GEN_ERROR_UNSUPPORTED for a custom model, one with layers on a device, and a tensor whose name is longer than
+ *         55 bytes;
+ *         GEN_ERROR_IO if `out` cannot be written;
+ *         GEN_ERROR_MODEL if results of the model or the inputs of a matrix are not finite;
+ *         GEN_ERROR_CANCELLED if the progress callback returned non-zero;
+ *         GEN_ERROR_BUSY inside a callback that the model may call; GEN_ERROR_OUT_OF_MEMORY.
+ * Threads: any.
+ * Cost:    one forward pass over all tokens, with the output for each; memory for the context's keys and values, and 8
+ *          bytes for each input of each matrix, of experts for each expert.
+ * Since:   0.1
+ */
+GEN_API gen_status gen_model_importance(const gen_model *model, const int32_t *tokens, size_t n,
+                                        int32_t context, const char *text_name, const char *out,
+                                        gen_progress_callback progress, void *user,
+                                        gen_error *error);
 
 /**
  * Releases the model; it lives on while a generator, session or other object uses it. NULL is fine.

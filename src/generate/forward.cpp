@@ -54,12 +54,16 @@ struct Step {
     graph::Batch batch;
     batch.tracer = tracer;
     batch.taps = taps;
+    batch.logits = logits;
+    batch.logits_rows = logits_rows;
+    return run(model, tokens, batch);
+  }
+  /// `batch` says where results go and who watches.
+  Status run(const model::Model& model, std::span<const int32_t> tokens, graph::Batch batch) {
     batch.tokens = tokens;
     batch.positions = positions;
     batch.wants = wants;
     batch.sequences = sequences;
-    batch.logits = logits;
-    batch.logits_rows = logits_rows;
     GEN_TRY(model.forward(batch));
     for (const graph::BatchSequence& sequence : sequences) {
       sequence.cache->commit(sequence.plan);
@@ -200,6 +204,32 @@ Result<std::vector<float>> forward_hidden(const model::Model& model,
     return step.run(model, tokens.subspan(begin, count), nullptr, 0, nullptr, taps);
   }));
   return all;
+}
+
+Status forward_observed(const model::Model& model, std::span<const int32_t> tokens,
+                        graph::ProductObserver& observer, TrialSequence& sequence) {
+  // Every row wants a result, since only such rows reach the end of the model; the best token is
+  // the cheapest.
+  const bool best = model.traits().max_best > 0;
+  std::vector<int32_t> tokens_out;
+  std::vector<float> logits;
+  return run_in_parts(model, tokens, sequence, [&](Step& step, size_t begin, size_t count) {
+    step.wants.assign(count, best ? graph::kWantsBest : graph::kWantsLogits);
+    graph::Batch batch;
+    batch.observer = &observer;
+    if (best) {
+      tokens_out.resize(count);
+      logits.resize(count);
+      batch.best.tokens = tokens_out.data();
+      batch.best.logits = logits.data();
+      batch.best.rows = count;
+    } else {
+      logits.resize(count * static_cast<size_t>(model.traits().vocab_size));
+      batch.logits = logits.data();
+      batch.logits_rows = count;
+    }
+    return step.run(model, tokens.subspan(begin, count), batch);
+  });
 }
 
 Result<ForwardRows> ForwardRows::create(const model::ModelTraits& traits,

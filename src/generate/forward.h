@@ -12,6 +12,7 @@
 #include "cache/sequence/cache_trial.h"
 #include "cache/state/sequence_state.h"
 #include "engine/trace/tracer.h"
+#include "graph/product_observer.h"
 #include "model/model.h"
 
 namespace gen::generate {
@@ -44,6 +45,11 @@ Result<std::vector<float>> forward_one(const model::Model& model, std::span<cons
 Result<std::vector<float>> forward_hidden(const model::Model& model,
                                           std::span<const int32_t> tokens,
                                           std::span<const int32_t> layers, TrialSequence& sequence);
+
+/// Evaluates tokens of one sequence in as many passes as needed, all of whose products, that of the
+/// output as well, `observer` sees. `model` is one of Model::observable(). Errors: as forward_one.
+Status forward_observed(const model::Model& model, std::span<const int32_t> tokens,
+                        graph::ProductObserver& observer, TrialSequence& sequence);
 
 /// Rows of several sequences in one forward pass.
 class ForwardRows {

@@ -16,6 +16,7 @@
 #include "engine/engine_ptr.h"
 #include "engine/trace/tracer.h"
 #include "graph/adapter_table.h"
+#include "graph/product_observer.h"
 #include "graph/row_query.h"
 
 namespace gen::graph {
@@ -70,6 +71,7 @@ struct Batch {
   const AdapterTable* adapters = nullptr;  // the adapters of sequences; null: no sequence has any
   const CancelFlag* cancel = nullptr;      // polled between layers
   engine::Tracer* tracer = nullptr;
+  ProductObserver* observer = nullptr;  // for plans that are compiled for one
 
   [[nodiscard]] int64_t rows() const noexcept { return static_cast<int64_t>(positions.size()); }
   [[nodiscard]] size_t wanting(Wants what) const noexcept {
@@ -82,7 +84,7 @@ struct Batch {
   /// row after the first is the best token of the row before it, and its entry in `tokens` is
   /// ignored: the engine does not wait for the host in between. Each row wants the best token;
   /// results come row by row, [multi_steps, sequences]. Plans may be of more rows. Parents, taps,
-  /// extras, a tracer, states and the like are not supported.
+  /// extras, a tracer or observer, states and the like are not supported.
   int32_t multi_steps = 0;
 };
 

@@ -319,7 +319,7 @@ Status check_multi_steps(const Batch& batch, const BatchLimits& limits) {
   }
   const bool plain = batch.parents.empty() && batch.embeddings.empty() && batch.features.empty() &&
                      batch.extras.empty() && batch.taps.empty() && batch.during.call == nullptr &&
-                     batch.tracer == nullptr && batch.best.k == 1;
+                     batch.tracer == nullptr && batch.observer == nullptr && batch.best.k == 1;
   if (!plain || std::cmp_not_equal(batch.wanting(kWantsBest), batch.rows())) {
     return error(Code::kInvalidArgument, "chains of %d rows that want more than the best token",
                  batch.multi_steps);
@@ -335,6 +335,9 @@ Status check_multi_steps(const Batch& batch, const BatchLimits& limits) {
 }  // namespace
 
 Status check_batch(const Batch& batch, const BatchLimits& limits) {
+  if (batch.observer != nullptr && !limits.observed) {
+    return {Code::kInvalidArgument, "an observer of a plan that was not compiled for one"};
+  }
   GEN_TRY(check_multi_steps(batch, limits));
   GEN_TRY(check_rows(batch, limits));
   GEN_TRY(check_outputs(batch, limits));

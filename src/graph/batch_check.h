@@ -33,6 +33,7 @@ struct BatchLimits {
   bool reads = false;                         // caches are only read, see GraphBuilder::read_cache
   std::span<const std::shared_ptr<engine::Engine>> engines;
   std::span<const cache::StateShape> states;  // what states must hold
+  bool observed = false;                      // there may be an observer
   int32_t adapter_rank = 0;   // limit of the total rank of a row at one site; 0: no adapters
   int64_t adapter_sites = 0;  // numbers of sites in a table
 };

@@ -37,6 +37,7 @@ class Binder {
   }
   [[nodiscard]] engine::MatrixView matrix(const Operand& operand) const noexcept;
   [[nodiscard]] engine::ConstMatrixView const_matrix(const Operand& operand) const noexcept;
+  [[nodiscard]] engine::ConstRoutes const_routes(const Operand& operand) const noexcept;
 
  private:
   /// Rows of the step, or those selected of them.
@@ -44,7 +45,6 @@ class Binder {
     return value(operand).selected ? selected_.n : work_.sides_[0].block.rows();
   }
   [[nodiscard]] engine::Routes routes(const Operand& operand) const noexcept;
-  [[nodiscard]] engine::ConstRoutes const_routes(const Operand& operand) const noexcept;
   [[nodiscard]] const StepBlock& block(const Instruction& instruction) const noexcept {
     return work_.sides_[static_cast<size_t>(instruction.engine)].block;
   }

@@ -68,6 +68,11 @@ class Compiler {
 
   Status check_engine() const {
     for (const auto& engine : plan_->engines_) {
+      if (options_.observed && !engine->memory().in_host()) {
+        return error(Code::kUnsupported,
+                     "inputs of products can be observed on the CPU only, not on engine %s",
+                     engine->name());
+      }
       if (options_.adapter_rank == 0 || engine->can(Op::kAdapterIn)) continue;
       return error(Code::kUnsupported, "engine %s has no adapters", engine->name());
     }
@@ -371,11 +376,15 @@ class Compiler {
     const bool shared = made.base != nullptr;
     const std::shared_ptr<const engine::Weight>& weight = made.weight;
     ExecutionPlan::Prepared prepared;
-    if (shared) prepared.name = made.base->name;
+    if (shared) {
+      prepared.name = made.base->name;
+      prepared.tensors = made.base->tensors;
+    }
     for (const engine::WeightSource& source : product.sources) {
       if (shared) break;
       if (!prepared.name.empty()) prepared.name += '+';
       prepared.name += source.name;
+      if (source.first_row == 0) prepared.tensors.emplace_back(source.name);
     }
     // A product may be stacked with others that adapters leave alone.
     std::copy_if(product.sites.begin(), product.sites.end(), std::back_inserter(prepared.sites),
@@ -385,8 +394,10 @@ class Compiler {
       add_adapter_in(&instruction, prepared.sites.size());
       ProgramValue& x = program_.values[to_size(instruction.x[0].value)];
       x.forms |= weight->activation_forms();
-      const bool experts = instruction.op == Op::kExperts;  // do not take bfloat16 rows
-      x.bf16_rows = std::max(x.bf16_rows, experts ? engine::kAnyRows : weight->bf16_rows());
+      if (options_.observed) x.forms |= engine::kActF32;
+      // Experts do not take bfloat16 rows.
+      const bool floats = instruction.op == Op::kExperts || options_.observed;
+      x.bf16_rows = std::max(x.bf16_rows, floats ? engine::kAnyRows : weight->bf16_rows());
       // A row reads only the matrices of its own experts.
       const int64_t read = weight->count() > 1 ? instruction.routing.n_used : 1;
       plan_->stream_bytes_ +=
@@ -650,6 +661,7 @@ class Compiler {
     plan_->normed_tap_ = std::any_of(
         graph_.nodes.begin(), graph_.nodes.end(),
         [](const Node& node) { return node.op == Op::kTap && node.layer == kNormedTap; });
+    plan_->observed_ = options_.observed;
     plan_->max_rows_ = options_.max_rows;
     plan_->max_seq_len_ = options_.max_seq_len;
     const size_t widest =

@@ -36,6 +36,9 @@ struct CompileOptions {
   /// Called with the fraction of weight bytes done, ascending, ending with 1; false cancels.
   std::function<bool(double fraction)> progress;
   const CancelFlag* cancel = nullptr;  // polled between weights
+  /// Runs may have an observer (product_observer.h): products' inputs keep their float32 rows
+  /// beside the forms that products read. Results are the same, to the bit in the CPU engine.
+  bool observed = false;
   /// Above 0: rows may have adapters, with at most this total rank at one site.
   int32_t adapter_rank = 0;
   /// A plan of the same graph for the same engine, or of a graph that this one is cut from
@@ -117,8 +120,9 @@ class ExecutionPlan {
   /// A compiled product.
   struct Prepared {
     std::shared_ptr<const engine::Weight> weight;
-    std::vector<uintptr_t> sources;  // addresses of its source bytes, which may have been freed
-    std::string name;                // the sources' names joined by '+', for tracers
+    std::vector<uintptr_t> sources;    // addresses of its source bytes, which may have been freed
+    std::string name;                  // the sources' names joined by '+', for tracers
+    std::vector<std::string> tensors;  // ProductInput::tensors
     std::vector<SiteSlice> sites;
     engine::EnginePtr<const engine::LowRankSite> low_rank;  // [sites], where rows have adapters
   };
@@ -133,6 +137,7 @@ class ExecutionPlan {
   std::vector<Prepared> products_;
   int32_t own_embedding_ = -1;   // the product that looks up the model's tokens
   StepBlock::Lists lists_;       // the lists that its operations read
+  bool observed_ = false;        // CompileOptions::observed
   int64_t one_result_rows_ = 0;  // the largest Weight::one_result_rows() of its products
   std::vector<SiteShape> site_shapes_;
   int32_t adapter_rank_ = 0;

@@ -276,6 +276,7 @@ class PlanRunner {
     if (instruction.op == Op::kTransfer) return transfer(instruction);
     if (instruction.op == Op::kFeatures) return take_features(instruction);
     if (instruction.attention.n_heads > 0) GEN_TRY(stage(instruction.layer));
+    if (batch_.observer != nullptr) GEN_TRY(observe(instruction));
     for (size_t call = 0; call < binder_.calls(instruction); ++call) {
       GEN_TRY(run(side(instruction), binder_.bind(instruction, call)));
     }
@@ -284,6 +285,38 @@ class PlanRunner {
       return take_embeddings(instruction);
     }
     return {};
+  }
+
+  /// Shows the observer what an instruction is about to read, if it is a product.
+  Status observe(const Instruction& instruction) {
+    if (instruction.op != Op::kLinear && instruction.op != Op::kExperts) return {};
+    Side& of = side(instruction);
+    GEN_TRY(finish(of));
+    engine::EngineMemory& memory = of.engine->memory();
+    const engine::ConstMatrixView x = binder_.const_matrix(instruction.x[0]);
+    const ExecutionPlan::Prepared& product = plan_.products_[to_size(instruction.product)];
+    ProductInput input;
+    input.product = instruction.product;
+    input.tensors = product.tensors;
+    // The float rows come first in packed rows.
+    input.data = host(memory, x.data);
+    input.rows = x.rows;
+    input.cols = x.cols;
+    input.stride = x.stride;
+    if (instruction.op == Op::kExperts) {
+      const engine::ConstRoutes routes = binder_.const_routes(instruction.x[1]);
+      input.matrices = product.weight->count();
+      input.routes = host(memory, routes.data);
+      input.routed = routes.rows;
+      input.n_used = routes.n_used;
+      input.route_stride = routes.stride;
+    }
+    return batch_.observer->observe(input);
+  }
+
+  template <typename T>
+  static const T* host(engine::EngineMemory& memory, engine::EnginePtr<const T> at) {
+    return reinterpret_cast<const T*>(memory.host(at.template as<std::byte>()));
   }
 
   /// The selected rows that want logits; they are the first ones.
@@ -516,6 +549,7 @@ BatchLimits ExecutionPlan::limits() const noexcept {
   limits.layer_engines = limits.reads ? given_engines_ : layer_engines_;
   limits.engines = engines_;
   if (states_ != nullptr) limits.states = states_->shapes;
+  limits.observed = observed_;
   limits.adapter_rank = adapter_rank_;
   limits.adapter_sites = site_numbers(site_shapes_);
   return limits;

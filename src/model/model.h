@@ -93,6 +93,12 @@ class Model {
     return error(Code::kUnsupported, "model %.40s gives no hidden states",
                  traits().architecture.c_str());
   }
+  /// A model of the same weights whose passes take observers (graph/product_observer.h); it may
+  /// outlive this one. kUnsupported for models without matrices of a file and on a device.
+  virtual Result<std::shared_ptr<const Model>> observable() const {
+    return error(Code::kUnsupported, "model %.40s has no matrices that can be observed",
+                 traits().architecture.c_str());
+  }
   /// The head of this model's own file that drafts: the same object while somebody keeps it. Null
   /// if there is none; see load_draft_head for errors.
   virtual Result<std::shared_ptr<const DraftHead>> draft_head() const {

@@ -76,8 +76,14 @@ Result<std::shared_ptr<const Model>> PlanModel::hidden_rows(graph::RowEnd end) c
   return with(std::move(cut), traits_);
 }
 
-Result<std::shared_ptr<const Model>> PlanModel::with(graph::Graph graph, ModelTraits traits) const {
+Result<std::shared_ptr<const Model>> PlanModel::observable() const {
+  return with(*graph_, traits_, true);
+}
+
+Result<std::shared_ptr<const Model>> PlanModel::with(graph::Graph graph, ModelTraits traits,
+                                                     bool observed) const {
   graph::CompileOptions options = on_these_weights();
+  options.observed = observed;
   auto compiled = graph::compile(graph, plan_->engines(), plan_->engine_of_block(), options);
   if (!compiled.ok() && compiled.status().code() == Code::kUnsupported) {
     // A product of selected rows may be part of a stack of all rows in the whole model.

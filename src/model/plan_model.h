@@ -42,6 +42,7 @@ class PlanModel final : public Model {
   Status forward(const graph::Batch& batch) const override;
   Result<std::shared_ptr<const Model>> first_layers(int32_t n) const override;
   Result<std::shared_ptr<const Model>> hidden_rows(graph::RowEnd end) const override;
+  Result<std::shared_ptr<const Model>> observable() const override;
   Result<std::shared_ptr<const LoadedAdapter>> make_adapter(
       const gguf::GgufFile& file) const override;
   Result<std::shared_ptr<const graph::AdapterTable>> adapter_table(
@@ -72,7 +73,8 @@ class PlanModel final : public Model {
   /// A model with the same weights.
   [[nodiscard]] graph::CompileOptions on_these_weights() const;
   /// A model of a graph derived from this one's.
-  Result<std::shared_ptr<const Model>> with(graph::Graph graph, ModelTraits traits) const;
+  Result<std::shared_ptr<const Model>> with(graph::Graph graph, ModelTraits traits,
+                                            bool observed = false) const;
   [[nodiscard]] Status check_takes_adapters() const;
   /// The plan for rows with adapters: compiled with the first adapter, and again for one of a
   /// higher rank.

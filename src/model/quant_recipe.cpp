@@ -10,21 +10,113 @@
 namespace gen::model {
 namespace {
 
+// The files of this room are compiled together, hence a namespace for short names.
+namespace rows {
+
+using enum gen::DType;
+using Where = RuleLayers;
+
+constexpr const char* kV = ".attn_v.";
+constexpr const char* kK = ".attn_k.";
+constexpr const char* kQ = ".attn_q.";
+constexpr const char* kQkv = ".attn_qkv.";
+constexpr const char* kOut = ".attn_output.";
+constexpr const char* kDown = ".ffn_down";  // and those of experts, as the next two
+constexpr const char* kUp = ".ffn_up";
+constexpr const char* kGate = ".ffn_gate";
+constexpr const char* kExperts = "_exps.";
+
+constexpr RecipeRule kMedium[] = {{kV, Where::kMore, kQ6_K}, {kDown, Where::kMore, kQ6_K}};
+constexpr RecipeRule kQ4KS[] = {{kV, Where::kFirstFour, kQ5_K},
+                                {kDown, Where::kFirstEighth, kQ5_K}};
+constexpr RecipeRule kMxfp4[] = {{kExperts, Where::kAll, kMXFP4}};
+constexpr RecipeRule kQ3KL[] = {{kV, Where::kAll, kQ5_K},
+                                {kDown, Where::kAll, kQ5_K},
+                                {kOut, Where::kAll, kQ5_K},
+                                {kQkv, Where::kAll, kQ4_K}};
+constexpr RecipeRule kQ3KM[] = {{kV, Where::kFirstTwo, kQ5_K},
+                                {kV, Where::kAll, kQ4_K},
+                                {kDown, Where::kFirstSixteenth, kQ5_K},
+                                {kDown, Where::kAll, kQ4_K},
+                                {kOut, Where::kAll, kQ4_K},
+                                {kQkv, Where::kAll, kQ4_K}};
+constexpr RecipeRule kIq3M[] = {{kV, Where::kAll, kQ4_K},
+                                {kDown, Where::kFirstEighth, kQ4_K},
+                                {kOut, Where::kAll, kQ4_K},
+                                {kQkv, Where::kAll, kQ4_K}};
+constexpr RecipeRule kIq3S[] = {{kV, Where::kShared, kQ4_K}};
+constexpr RecipeRule kIq3Xs[] = {{kV, Where::kShared, kQ4_K},
+                                 {kK, Where::kAll, kIQ3_XXS},
+                                 {kQ, Where::kAll, kIQ3_XXS},
+                                 {kGate, Where::kMiddle, kIQ3_XXS},
+                                 {kUp, Where::kMiddle, kIQ3_XXS}};
+constexpr RecipeRule kIq3Xxs[] = {
+    {kV, Where::kShared, kQ4_K},         {kV, Where::kImportance, kIQ3_XXS},
+    {kV, Where::kAll, kIQ3_S},           {kK, Where::kAll, kIQ2_S},
+    {kQ, Where::kAll, kIQ2_S},           {kDown, Where::kImportance, kIQ3_XXS},
+    {kDown, Where::kFirstEighth, kQ4_K}, {kDown, Where::kAll, kQ3_K},
+    {kOut, Where::kAll, kIQ3_S}};
+constexpr RecipeRule kQ2K[] = {{kV, Where::kShared, kQ4_K},
+                               {kV, Where::kAll, kQ3_K},
+                               {kDown, Where::kAll, kQ3_K},
+                               {kOut, Where::kAll, kQ3_K}};
+constexpr RecipeRule kQ2KS[] = {{kV, Where::kShared, kQ4_K}, {kDown, Where::kFirstEighth, kQ4_K}};
+constexpr RecipeRule kIq2S[] = {{kV, Where::kShared, kQ4_K},
+                                {kV, Where::kExperts, kQ4_K},
+                                {kV, Where::kAll, kIQ3_S},
+                                {kDown, Where::kFirstEighth, kIQ3_S},
+                                {kOut, Where::kAll, kIQ3_S}};
+constexpr RecipeRule kIq2Xs[] = {{kV, Where::kShared, kQ4_K},
+                                 {kV, Where::kExperts, kQ4_K},
+                                 {kV, Where::kAll, kQ2_K},
+                                 {kDown, Where::kFirstEighth, kQ2_K}};
+constexpr RecipeRule kIq1[] = {{kV, Where::kShared, kQ4_K},
+                               {kV, Where::kExperts, kQ4_K},
+                               {kV, Where::kAll, kQ2_K},
+                               {kDown, Where::kFirstEighth, kQ2_K},
+                               {kOut, Where::kAll, kIQ2_XXS}};
+
+// Names and mixes are those of llama.cpp, IQ2_S included, which is mostly IQ2_XS.
 constexpr QuantRecipe kRecipes[] = {
-    {"F32", DType::kF32, DType::kF32, DType::kF32, 0},
-    {"F16", DType::kF16, DType::kF16, DType::kF16, 1},
-    {"BF16", DType::kBF16, DType::kBF16, DType::kBF16, 32},
-    {"Q8_0", DType::kQ8_0, DType::kQ8_0, DType::kQ8_0, 7},
-    {"Q6_K", DType::kQ6_K, DType::kQ6_K, DType::kQ6_K, 18},
-    {"Q5_K_M", DType::kQ5_K, DType::kQ6_K, DType::kQ6_K, 17},
-    {"Q5_1", DType::kQ5_1, DType::kQ6_K, DType::kQ5_1, 9},
-    {"Q5_0", DType::kQ5_0, DType::kQ6_K, DType::kQ5_0, 8},
-    {"Q4_K_M", DType::kQ4_K, DType::kQ6_K, DType::kQ6_K, 15},
-    {"Q4_1", DType::kQ4_1, DType::kQ6_K, DType::kQ4_1, 3},
-    {"Q4_0", DType::kQ4_0, DType::kQ6_K, DType::kQ4_0, 2},
-    {"IQ4_NL", DType::kIQ4_NL, DType::kQ6_K, DType::kIQ4_NL, 25},
-    {"IQ4_XS", DType::kIQ4_XS, DType::kQ6_K, DType::kIQ4_XS, 30},
+    {"F32", 0, kF32, kF32, kF32},
+    {"F16", 1, kF16, kF16, kF16},
+    {"BF16", 32, kBF16, kBF16, kBF16},
+    {"Q8_0", 7, kQ8_0, kQ8_0, kQ8_0},
+    {"Q6_K", 18, kQ6_K, kQ6_K, kQ6_K},
+    {"Q5_K_M", 17, kQ5_K, kQ6_K, kQ5_K, kMedium},
+    {"Q5_K_S", 16, kQ5_K, kQ6_K, kQ5_K},
+    {"Q5_1", 9, kQ5_1, kQ6_K, kQ5_1},
+    {"Q5_0", 8, kQ5_0, kQ6_K, kQ5_0},
+    {"Q4_K_M", 15, kQ4_K, kQ6_K, kQ4_K, kMedium},
+    {"Q4_K_S", 14, kQ4_K, kQ6_K, kQ4_K, kQ4KS},
+    {"Q4_1", 3, kQ4_1, kQ6_K, kQ4_1},
+    {"Q4_0", 2, kQ4_0, kQ6_K, kQ4_0},
+    {"IQ4_NL", 25, kIQ4_NL, kQ6_K, kIQ4_NL},
+    {"IQ4_XS", 30, kIQ4_XS, kQ6_K, kIQ4_XS},
+    {"NVFP4", 39, kNVFP4, kQ8_0, kQ8_0},
+    {"MXFP4_MOE", 38, kQ8_0, kQ8_0, kQ8_0, kMxfp4},
+    {"Q3_K_L", 13, kQ3_K, kQ6_K, kQ3_K, kQ3KL},
+    {"Q3_K_M", 12, kQ3_K, kQ6_K, kQ3_K, kQ3KM},
+    {"Q3_K_S", 11, kQ3_K, kQ6_K, kQ3_K},
+    {"IQ3_M", 27, kIQ3_S, kQ6_K, kIQ3_S, kIq3M},
+    {"IQ3_S", 26, kIQ3_S, kQ6_K, kIQ3_S, kIq3S},
+    {"IQ3_XS", 22, kIQ3_S, kQ6_K, kIQ3_S, kIq3Xs},
+    {"IQ3_XXS", 23, kIQ3_XXS, kQ5_K, kIQ3_S, kIq3Xxs},
+    {"Q2_K", 10, kQ2_K, kQ6_K, kQ2_K, kQ2K},
+    {"Q2_K_S", 21, kQ2_K, kQ6_K, kQ2_K, kQ2KS},
+    {"IQ2_M", 29, kIQ2_S, kQ5_K, kIQ3_S, kIq2S},
+    {"IQ2_S", 28, kIQ2_XS, kQ5_K, kIQ3_S, kIq2S},
+    {"IQ2_XS", 20, kIQ2_XS, kQ5_K, kQ2_K, kIq2Xs},
+    {"IQ2_XXS", 19, kIQ2_XXS, kQ5_K, kQ2_K, kIq2Xs},
+    {"IQ1_M", 31, kIQ1_M, kQ5_K, kQ2_K, kIq1},
+    {"IQ1_S", 24, kIQ1_S, kQ5_K, kQ2_K, kIq1},
+    {"Q2_0", 41, kQ2_0, kQ6_K, kQ4_K},
+    {"TQ2_0", 37, kTQ2_0, kQ6_K, kQ4_K},
+    {"TQ1_0", 36, kTQ1_0, kQ6_K, kQ4_K},
+    {"Q1_0", 40, kQ1_0, kQ6_K, kQ1_0},
 };
+
+}  // namespace rows
 
 constexpr size_t kShownName = 200;  // bytes of a tensor's name in messages
 
@@ -44,17 +136,18 @@ bool matters_more(int64_t layer, int64_t layers) noexcept {
   return layer < eighth || layer >= 7 * layers / 8 || (layer - eighth) % 3 == 2;
 }
 
-/// The substitute with blocks of 32 for a type with blocks of 256; it has at least as many bits.
+/// The substitute with blocks of 32 for a type with longer blocks; it has at least as many bits.
 DType smaller_blocks(DType type) noexcept {
   switch (type) {
     case DType::kQ4_K:
       return DType::kQ5_0;
     case DType::kQ5_K:
       return DType::kQ5_1;
-    case DType::kIQ4_XS:
-      return DType::kIQ4_NL;
-    default:
+    case DType::kQ6_K:
+    case DType::kQ8_0:
       return DType::kQ8_0;
+    default:
+      return dtype_info(type)->block_elements > 32 ? DType::kIQ4_NL : DType::kQ8_0;
   }
 }
 
@@ -62,38 +155,46 @@ bool fits(DType type, int64_t row) noexcept {
   return row % static_cast<int64_t>(dtype_info(type)->block_elements) == 0;
 }
 
-/// Ignores case, since other programs print q4_k_m.
-bool same_name(std::string_view a, std::string_view b) noexcept {
-  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [&](char x, char y) { return lower(x) == lower(y); });
-}
-
 bool is_float(DType type) noexcept { return quant::find_format(type) != nullptr; }
 
 }  // namespace
 
 const QuantRecipe* find_recipe(std::string_view name) noexcept {
-  for (const QuantRecipe& recipe : kRecipes) {
-    if (same_name(recipe.name, name)) return &recipe;
+  for (const QuantRecipe& recipe : rows::kRecipes) {
+    if (same_type_name(recipe.name, name)) return &recipe;
   }
   return nullptr;
 }
 
 std::string recipe_names() {
   std::string names;
-  for (const QuantRecipe& recipe : kRecipes) {
+  for (const QuantRecipe& recipe : rows::kRecipes) {
     names += names.empty() ? "" : ", ";
     names += recipe.name;
   }
   return names;
 }
 
-TypeChooser::TypeChooser(const QuantRecipe& recipe, const gguf::GgufFile& file)
-    : recipe_(recipe), tied_(file.find_tensor("output.weight") == nullptr) {
+TypeChooser::TypeChooser(const QuantRecipe& recipe, const QuantOptions& options,
+                         const gguf::GgufFile& file)
+    : recipe_(recipe),
+      options_(options),
+      file_(file),
+      tied_(file.find_tensor("output.weight") == nullptr) {
   for (const gguf::TensorInfo& tensor : file.tensors()) {
     layers_ = std::max(layers_, layer_of(tensor.name) + 1);
   }
+  // A key that is missing or of another form (a number for each layer) says no.
+  const auto count = [&](const char* key) {
+    auto arch = file.metadata().get_string("general.architecture");
+    if (!arch.ok()) return uint32_t{0};
+    auto value = file.metadata().get_u32(*arch + key);
+    return value.ok() ? *value : uint32_t{0};
+  };
+  const uint32_t heads = count(".attention.head_count");
+  const uint32_t kv_heads = count(".attention.head_count_kv");
+  shared_ = kv_heads > 0 && heads / kv_heads >= 4;
+  experts_ = count(".expert_count") >= 4;
 }
 
 DType TypeChooser::choose(const gguf::TensorInfo& tensor) const {
@@ -103,36 +204,81 @@ DType TypeChooser::choose(const gguf::TensorInfo& tensor) const {
   return fits(type, tensor.shape[0]) ? type : DType::kF16;
 }
 
-DType TypeChooser::wanted(const gguf::TensorInfo& tensor) const {
-  if (!is_float(tensor.type)) return tensor.type;
+bool TypeChooser::is_weight(const gguf::TensorInfo& tensor) const {
   const std::string_view name = tensor.name;
   // Only matrices are weights of products; all other tensors are small and need their precision.
   const bool is_vector = tensor.elements() == tensor.shape[0];
-  if (is_vector || !name.ends_with(".weight") || name.ends_with("_norm.weight") ||
-      name.ends_with("ffn_gate_inp.weight")) {
-    return DType::kF32;
-  }
-  DType type = recipe_.base;
-  if (name == "output.weight" || (tied_ && name == "token_embd.weight")) {
-    type = recipe_.head;
-  } else if (name.find(".attn_v.") != name.npos || name.find(".ffn_down") != name.npos) {
-    if (matters_more(layer_of(name), layers_)) type = recipe_.more;
-  }
-  return type;
+  return is_float(tensor.type) && !is_vector && name.ends_with(".weight") &&
+         !name.ends_with("_norm.weight") && !name.ends_with("ffn_gate_inp.weight");
 }
 
-std::vector<std::string> misfits(const QuantRecipe& recipe, const gguf::GgufFile& file) {
+bool TypeChooser::applies(const RecipeRule& rule, std::string_view name) const {
+  if (name.find(rule.part) == name.npos) return false;
+  const int64_t layer = layer_of(name);
+  switch (rule.where) {
+    case RuleLayers::kAll:
+      return true;
+    case RuleLayers::kMore:
+      return matters_more(layer, layers_);
+    case RuleLayers::kFirstEighth:
+      return layer >= 0 && layer < layers_ / 8;
+    case RuleLayers::kFirstSixteenth:
+      return layer >= 0 && layer < layers_ / 16;
+    case RuleLayers::kMiddle:
+      return layer >= layers_ / 8 && layer < 7 * layers_ / 8;
+    case RuleLayers::kFirstTwo:
+      return layer >= 0 && layer < 2;
+    case RuleLayers::kFirstFour:
+      return layer >= 0 && layer < 4;
+    case RuleLayers::kShared:
+      return shared_;
+    case RuleLayers::kExperts:
+      return experts_;
+    case RuleLayers::kImportance:
+      return options_.importance != nullptr;
+  }
+  return false;
+}
+
+DType TypeChooser::wanted(const gguf::TensorInfo& tensor) const {
+  if (!is_float(tensor.type)) return tensor.type;
+  if (!is_weight(tensor)) return DType::kF32;
+  const std::string_view name = tensor.name;
+  for (const TypePattern& pattern : options_.types) {
+    if (matches_pattern(pattern.pattern, name)) return pattern.type;
+  }
+  if (name == "output.weight" || (tied_ && name == "token_embd.weight")) return recipe_.head;
+  if (name == "token_embd.weight") return recipe_.embedding;
+  for (const RecipeRule& rule : recipe_.rules) {
+    if (applies(rule, name)) return rule.type;
+  }
+  return recipe_.base;
+}
+
+Status TypeChooser::check_patterns() const {
+  for (const TypePattern& pattern : options_.types) {
+    const auto tensors = file_.tensors();
+    const bool any = std::any_of(tensors.begin(), tensors.end(), [&](const auto& tensor) {
+      return is_weight(tensor) && matches_pattern(pattern.pattern, tensor.name);
+    });
+    if (any) continue;
+    return error(Code::kInvalidArgument, "\"%.*s\" matches no matrix of the model",
+                 static_cast<int>(kShownName), pattern.pattern.c_str());
+  }
+  return {};
+}
+
+std::vector<std::string> TypeChooser::misfits() const {
   struct Pair {
     DType wanted;
     DType got;
     const gguf::TensorInfo* first;
     size_t more = 0;
   };
-  const TypeChooser chooser(recipe, file);
   std::vector<Pair> pairs;
-  for (const gguf::TensorInfo& tensor : file.tensors()) {
-    const DType wanted = chooser.wanted(tensor);
-    const DType got = chooser.choose(tensor);
+  for (const gguf::TensorInfo& tensor : file_.tensors()) {
+    const DType wanted = this->wanted(tensor);
+    const DType got = choose(tensor);
     if (wanted == got) continue;
     const auto same = std::find_if(pairs.begin(), pairs.end(), [&](const Pair& pair) {
       return pair.wanted == wanted && pair.got == got;

@@ -15,6 +15,7 @@
 
 #include "base/log.h"
 #include "model/gguf/gguf_writer.h"
+#include "model/importance_check.h"
 #include "quant/format.h"
 
 namespace gen::model {
@@ -45,13 +46,22 @@ float largest_of(DType type) noexcept {
 class Quantizer {
  public:
   /// `recipe` and `change` may be null.
-  Quantizer(const gguf::GgufFile& file, const QuantRecipe* recipe, const WeightChange* change,
-            ThreadPool& pool, const std::function<bool(double)>& progress, NewFile& out)
-      : file_(file), recipe_(recipe), change_(change), pool_(pool), progress_(progress), out_(out) {
-    if (recipe != nullptr) chooser_.emplace(*recipe, file);
+  Quantizer(const gguf::GgufFile& file, const QuantRecipe* recipe, const QuantOptions& options,
+            const WeightChange* change, ThreadPool& pool,
+            const std::function<bool(double)>& progress, NewFile& out)
+      : file_(file),
+        recipe_(recipe),
+        options_(options),
+        change_(change),
+        pool_(pool),
+        progress_(progress),
+        out_(out) {
+    if (recipe != nullptr) chooser_.emplace(*recipe, options, file);
   }
 
   Status run() {
+    if (chooser_) GEN_TRY(chooser_->check_patterns());
+    if (options_.importance != nullptr) GEN_TRY(check_importance(*options_.importance, file_));
     GEN_ASSIGN(const uint32_t alignment,
                file_.metadata().get_u32("general.alignment", gguf::kDefaultAlignment));
     gguf::HeaderWriter header(alignment);
@@ -66,16 +76,13 @@ class Quantizer {
     std::vector<DType> types;
     for (const gguf::TensorInfo& tensor : file_.tensors()) {
       types.push_back(chooser_ ? chooser_->choose(tensor) : tensor.type);
-      GEN_TRY(check_types(tensor, types.back()));
+      GEN_TRY(check_type(tensor));
       if (!header.add_tensor(tensor, types.back())) {
         return error(Code::kFormat, "tensor %s is too large", tensor.name.c_str());
       }
       total_ += tensor.data.size();
     }
-    if (recipe_ != nullptr) {
-      for (const std::string& line : misfits(*recipe_, file_))
-        log(LogLevel::kWarning, "%s", line.c_str());
-    }
+    if (chooser_) warn(types);
     const std::string before_data = header.finish();
     GEN_TRY(out_.write(std::as_bytes(std::span(before_data))));
     GEN_TRY(report());
@@ -99,15 +106,10 @@ class Quantizer {
     return change_ != nullptr && change_->changes(tensor);
   }
 
-  /// What is not copied is decoded, and encoded as `type`.
-  [[nodiscard]] Status check_types(const gguf::TensorInfo& tensor, DType type) const {
+  /// What is not copied is decoded.
+  [[nodiscard]] Status check_type(const gguf::TensorInfo& tensor) const {
     const bool changed = changes(tensor);
     if (recipe_ == nullptr && !changed) return {};
-    const quant::Format* const to = quant::find_format(type);
-    if (changed && to != nullptr && to->encode == nullptr) {
-      return error(Code::kUnsupported, "tensor %s has type %s, which is read but not written",
-                   tensor.name.c_str(), dtype_name(type));
-    }
     switch (tensor.type) {
       case DType::kI8:
       case DType::kI16:
@@ -124,6 +126,13 @@ class Quantizer {
                  tensor.name.c_str(), dtype_name(tensor.type));
   }
 
+  void warn(const std::vector<DType>& types) const {
+    for (const std::string& line : chooser_->misfits()) log(LogLevel::kWarning, "%s", line.c_str());
+    for (const std::string& line : importance_lines(options_.importance, file_, types)) {
+      log(LogLevel::kWarning, "%s", line.c_str());
+    }
+  }
+
   Status report() {
     const double share =
         total_ > 0 ? static_cast<double>(done_) / static_cast<double>(total_) : 1.0;
@@ -135,6 +144,23 @@ class Quantizer {
   Status advance(size_t bytes_read) {
     done_ += bytes_read;
     return report();
+  }
+
+  /// Encodes weights from `first` on, row by row with the importance of their columns.
+  static void encode_rows(const quant::Format& to, const gguf::TensorInfo& tensor,
+                          const std::vector<float>& importance, int64_t first,
+                          std::span<const float> weights, std::byte* blocks) {
+    const int64_t columns = tensor.shape[0];
+    const int64_t matrix = columns * tensor.shape[1];
+    while (!weights.empty()) {
+      const int64_t column = first % columns;
+      const int64_t n = std::min(columns - column, std::ssize(weights));
+      to.encode_by(weights.data(), importance.data() + first / matrix * columns + column, blocks,
+                   n);
+      weights = weights.subspan(static_cast<size_t>(n));
+      blocks += bytes_of(to.type, n);
+      first += n;
+    }
   }
 
   Status copy(const gguf::TensorInfo& tensor) {
@@ -152,6 +178,8 @@ class Quantizer {
     const quant::Format& to = *quant::find_format(type);
     const int64_t elements = tensor.elements();
     const WeightChange* const change = changes(tensor) ? change_ : nullptr;
+    const std::vector<float>* const importance =
+        options_.importance != nullptr ? options_.importance->find(tensor.name) : nullptr;
     const float largest = change != nullptr ? largest_of(type) : std::numeric_limits<float>::max();
     for (int64_t first = 0; first < elements; first += kPiece) {
       const int64_t count = std::min(kPiece, elements - first);
@@ -176,7 +204,13 @@ class Quantizer {
           }
           return;
         }
-        to.encode(weights, blocks_.data() + bytes_of(type, range.begin), n);
+        std::byte* const blocks = blocks_.data() + bytes_of(type, range.begin);
+        if (importance == nullptr) {
+          to.encode(weights, blocks, n);
+        } else {
+          encode_rows(to, tensor, *importance, first + range.begin,
+                      {weights, static_cast<size_t>(n)}, blocks);
+        }
       });
       if (const int64_t index = bad.load(); index < elements) {
         const float value = weights_[static_cast<size_t>(index - first)];
@@ -196,7 +230,8 @@ class Quantizer {
   }
 
   const gguf::GgufFile& file_;
-  const QuantRecipe* recipe_;           // null: tensors keep their types
+  const QuantRecipe* recipe_;  // null: tensors keep their types
+  const QuantOptions& options_;
   const WeightChange* change_;          // null: and their weights
   std::optional<TypeChooser> chooser_;  // of the recipe
   ThreadPool& pool_;
@@ -210,15 +245,16 @@ class Quantizer {
 
 }  // namespace
 
-Status quantize(const gguf::GgufFile& file, const QuantRecipe& recipe, ThreadPool& pool,
-                const std::function<bool(double)>& progress, NewFile& out) {
-  return Quantizer(file, &recipe, nullptr, pool, progress, out).run();
+Status quantize(const gguf::GgufFile& file, const QuantRecipe& recipe, const QuantOptions& options,
+                ThreadPool& pool, const std::function<bool(double)>& progress, NewFile& out) {
+  return Quantizer(file, &recipe, options, nullptr, pool, progress, out).run();
 }
 
 Status write_changed(const gguf::GgufFile& file, const QuantRecipe* recipe,
                      const WeightChange& change, ThreadPool& pool,
                      const std::function<bool(double)>& progress, NewFile& out) {
-  return Quantizer(file, recipe, &change, pool, progress, out).run();
+  const QuantOptions options;
+  return Quantizer(file, recipe, options, &change, pool, progress, out).run();
 }
 
 }  // namespace gen::model

@@ -14,14 +14,16 @@
 
 namespace gen::model {
 
-/// Writes all of the new file to `out`; the caller finishes it. The bytes depend only on the model
-/// and the recipe, not on the number of threads. Metadata is kept, except that file type and
-/// version of quantisation are set, and keys of a split model are dropped. The file type is the
-/// recipe's even if rows do not fit its types: a warning in the log says so. `progress` is called
-/// on this thread with 0..1, ascending; false cancels. Errors: kIo; kFormat for a weight that is
-/// not finite; kUnsupported for a type without a codec; kCancelled.
-Status quantize(const gguf::GgufFile& file, const QuantRecipe& recipe, ThreadPool& pool,
-                const std::function<bool(double)>& progress, NewFile& out);
+/// Writes all of the new file to `out`; the caller finishes it. The bytes depend only on the model,
+/// the recipe and the options, not on the number of threads. Metadata is kept, except that file
+/// type and version of quantisation are set, and keys of a split model are dropped. The file type
+/// is the recipe's even if rows do not fit its types: a warning in the log says so, as where
+/// weights below 3 bits have no importance. `progress` is called on this thread with 0..1,
+/// ascending; false cancels. Errors: kIo; kFormat for a weight that is not finite; kInvalidArgument
+/// for a pattern that matches no matrix, or importance of another model; kUnsupported for a type
+/// without a codec; kCancelled.
+Status quantize(const gguf::GgufFile& file, const QuantRecipe& recipe, const QuantOptions& options,
+                ThreadPool& pool, const std::function<bool(double)>& progress, NewFile& out);
 
 /// The same with the weights that `change` makes of the file's, encoded once. Without a recipe
 /// (null) every tensor keeps its type and all metadata stays but the keys of a split model; tensors

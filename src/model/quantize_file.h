@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "base/status.h"
 #include "model/quant_recipe.h"
@@ -11,9 +12,11 @@
 namespace gen::model {
 
 /// Writes `in`, a GGUF file of one or several parts, as `out`, which appears whole or not at all.
-/// kInvalidArgument if `out` is the model or a part of it; else what opening a file, quantize() and
+/// `importance` is the path of an importance matrix, empty for none. kInvalidArgument if `out` is
+/// one of the files or a part of one; else what opening a file, read_importance(), quantize() and
 /// NewFile say. Uses all CPUs.
 Status quantize_file(const std::string& in, const std::string& out, const QuantRecipe& recipe,
+                     const std::string& importance, std::vector<TypePattern> types,
                      const std::function<bool(double)>& progress);
 
 }  // namespace gen::model

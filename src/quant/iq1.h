@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // IQ1_S and IQ1_M: 256 weights, eight by eight an entry of a codebook (iq1_grid.h), moved up or
-// down by an eighth, with scales of 3 bits. 1.5625 and 1.75 bits per weight. They are decoded only.
+// down by an eighth, with scales of 3 bits. 1.5625 and 1.75 bits per weight.
 #pragma once
 
 #include <cstddef>
@@ -32,5 +32,8 @@ static_assert(sizeof(Iq1MBlock) == 56 && alignof(Iq1MBlock) == 2);
 
 void unpack_iq1_s(const std::byte* block, BlockParts& parts);
 void unpack_iq1_m(const std::byte* block, BlockParts& parts);
+/// codebook_fit.h.
+void encode_iq1_s(const float* x, const float* importance, std::byte* blocks, int64_t n);
+void encode_iq1_m(const float* x, const float* importance, std::byte* blocks, int64_t n);
 
 }  // namespace gen::quant

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // IQ2_XXS, IQ2_XS and IQ2_S: 256 weights, eight by eight an entry of a codebook (iq2_grids.h) and
-// their signs, with scales of 4 bits. 2.0625, 2.3125 and 2.5625 bits per weight. They are decoded
-// only.
+// their signs, with scales of 4 bits. 2.0625, 2.3125 and 2.5625 bits per weight.
 #pragma once
 
 #include <cstddef>
@@ -42,5 +41,9 @@ static_assert(sizeof(Iq2SBlock) == 82 && alignof(Iq2SBlock) == 2);
 void unpack_iq2_xxs(const std::byte* block, BlockParts& parts);
 void unpack_iq2_xs(const std::byte* block, BlockParts& parts);
 void unpack_iq2_s(const std::byte* block, BlockParts& parts);
+/// codebook_fit.h.
+void encode_iq2_xxs(const float* x, const float* importance, std::byte* blocks, int64_t n);
+void encode_iq2_xs(const float* x, const float* importance, std::byte* blocks, int64_t n);
+void encode_iq2_s(const float* x, const float* importance, std::byte* blocks, int64_t n);
 
 }  // namespace gen::quant

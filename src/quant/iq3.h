@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // IQ3_XXS and IQ3_S: 256 weights, four by four an entry of a codebook (iq3_grids.h), and their
-// signs, in eight runs of 32 with a scale of 4 bits. 3.0625 and 3.4375 bits per weight. They are
-// decoded only.
+// signs, in eight runs of 32 with a scale of 4 bits. 3.0625 and 3.4375 bits per weight.
 #pragma once
 
 #include <cstddef>
@@ -32,5 +31,8 @@ static_assert(sizeof(Iq3SBlock) == 110 && alignof(Iq3SBlock) == 2);
 
 void unpack_iq3_xxs(const std::byte* block, BlockParts& parts);
 void unpack_iq3_s(const std::byte* block, BlockParts& parts);
+/// codebook_fit.h.
+void encode_iq3_xxs(const float* x, const float* importance, std::byte* blocks, int64_t n);
+void encode_iq3_s(const float* x, const float* importance, std::byte* blocks, int64_t n);
 
 }  // namespace gen::quant

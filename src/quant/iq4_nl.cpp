@@ -4,18 +4,15 @@
 
 #include "quant/k_fit.h"
 #include "quant/packing.h"
-#include "quant/rounding.h"
 
 namespace gen::quant {
 namespace {
 
-Iq4NlBlock encode_block(const float* x) {
+Iq4NlBlock encode_block(const float* x, const float* importance) {
   constexpr Traits kTrait = *find_traits(DType::kIQ4_NL);
   Iq4NlBlock block;
-  block.d = scale_to_f16(fit_scale(kTrait, x, 32));
-  const float inverse = inverse_or_zero(f16_to_f32(block.d));
   uint8_t codes[32];
-  for (int i = 0; i < 32; ++i) codes[i] = nearest_code(kTrait, x[i] * inverse);
+  block.d = fit_codes(kTrait, x, importance, 32, codes);
   pack_halves(codes, 16, block.qs);
   return block;
 }
@@ -28,8 +25,8 @@ void unpack_iq4_nl(const std::byte* bytes, BlockParts& parts) {
   unpack_halves(block.qs, 16, parts.codes);
 }
 
-void encode_iq4_nl(const float* x, std::byte* blocks, int64_t n) {
-  encode_blocks(x, blocks, n, 32, encode_block);
+void encode_iq4_nl(const float* x, const float* importance, std::byte* blocks, int64_t n) {
+  encode_blocks(x, importance, blocks, n, 32, encode_block);
 }
 
 }  // namespace gen::quant

@@ -20,6 +20,6 @@ static_assert(sizeof(Iq4NlBlock) == 18 && alignof(Iq4NlBlock) == 2);
 
 void unpack_iq4_nl(const std::byte* block, BlockParts& parts);
 /// fit_scale of k_fit.h.
-void encode_iq4_nl(const float* x, std::byte* blocks, int64_t n);
+void encode_iq4_nl(const float* x, const float* importance, std::byte* blocks, int64_t n);
 
 }  // namespace gen::quant

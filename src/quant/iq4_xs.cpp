@@ -8,9 +8,9 @@
 namespace gen::quant {
 namespace {
 
-Iq4XsBlock encode_block(const float* x) {
+Iq4XsBlock encode_block(const float* x, const float* importance) {
   BlockParts parts;
-  fit_signed(*find_traits(DType::kIQ4_XS), 32, x, parts);
+  fit_signed(*find_traits(DType::kIQ4_XS), 32, x, importance, parts);
   Iq4XsBlock block = {};
   block.d = parts.d;
   for (int s = 0; s < 8; ++s) {
@@ -36,8 +36,8 @@ void unpack_iq4_xs(const std::byte* bytes, BlockParts& parts) {
   }
 }
 
-void encode_iq4_xs(const float* x, std::byte* blocks, int64_t n) {
-  encode_blocks(x, blocks, n, 256, encode_block);
+void encode_iq4_xs(const float* x, const float* importance, std::byte* blocks, int64_t n) {
+  encode_blocks(x, importance, blocks, n, 256, encode_block);
 }
 
 }  // namespace gen::quant

@@ -22,6 +22,6 @@ static_assert(sizeof(Iq4XsBlock) == 136 && alignof(Iq4XsBlock) == 2);
 
 void unpack_iq4_xs(const std::byte* block, BlockParts& parts);
 /// fit_signed of k_fit.h.
-void encode_iq4_xs(const float* x, std::byte* blocks, int64_t n);
+void encode_iq4_xs(const float* x, const float* importance, std::byte* blocks, int64_t n);
 
 }  // namespace gen::quant

@@ -21,6 +21,6 @@ static_assert(sizeof(Mxfp4Block) == 17 && alignof(Mxfp4Block) == 1);
 void unpack_mxfp4(const std::byte* block, BlockParts& parts);
 /// The exponent puts the largest magnitude between the levels 8 and 16 (of which 12 is the last,
 /// so that the largest may saturate), or one higher where that errs less.
-void encode_mxfp4(const float* x, std::byte* blocks, int64_t n);
+void encode_mxfp4(const float* x, const float* importance, std::byte* blocks, int64_t n);
 
 }  // namespace gen::quant

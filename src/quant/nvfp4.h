@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // NVFP4: 64 weights as floats of 4 bits (a sign, two bits of exponent, one of mantissa) in runs of
 // 16 with a float of 8 bits as scale; 4.5 bits per weight. A tensor beside it in the file scales
-// the whole matrix (model/weights.h). It is decoded only.
+// the whole matrix (model/weights.h).
 #pragma once
 
 #include <cstddef>
@@ -21,5 +21,7 @@ struct Nvfp4Block {
 static_assert(sizeof(Nvfp4Block) == 36 && alignof(Nvfp4Block) == 1);
 
 void unpack_nvfp4(const std::byte* block, BlockParts& parts);
+/// Each run has the best of all scales.
+void encode_nvfp4(const float* x, const float* importance, std::byte* blocks, int64_t n);
 
 }  // namespace gen::quant

@@ -16,13 +16,15 @@ Block load_block(const std::byte* from) noexcept {
   return block;
 }
 
-/// Fills `blocks` with encode(x), encode(x + elements), … for n weights.
+/// Fills `blocks` with encode(x, importance), encode(x + elements, importance + elements), … for n
+/// weights; importance may be null.
 template <typename Block>
-void encode_blocks(const float* x, std::byte* blocks, int64_t n, int elements,
-                   Block (*encode)(const float* x)) {
+void encode_blocks(const float* x, const float* importance, std::byte* blocks, int64_t n,
+                   int elements, Block (*encode)(const float* x, const float* importance)) {
   for (; n > 0; n -= elements, x += elements, blocks += sizeof(Block)) {
-    const Block block = encode(x);
+    const Block block = encode(x, importance);
     std::memcpy(blocks, &block, sizeof(block));
+    if (importance != nullptr) importance += elements;
   }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Q1_0: 128 weights of one bit, with one scale; 1.125 bits per weight. It is decoded only.
+// Q1_0: 128 weights of one bit, with one scale; 1.125 bits per weight.
 #pragma once
 
 #include <cstddef>
@@ -17,5 +17,7 @@ struct Q1_0Block {
 static_assert(sizeof(Q1_0Block) == 18 && alignof(Q1_0Block) == 2);
 
 void unpack_q1_0(const std::byte* block, BlockParts& parts);
+/// d is the mean magnitude, which errs least.
+void encode_q1_0(const float* x, const float* importance, std::byte* blocks, int64_t n);
 
 }  // namespace gen::quant

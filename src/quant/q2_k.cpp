@@ -10,9 +10,9 @@
 namespace gen::quant {
 namespace {
 
-Q2_KBlock encode_block(const float* x) {
+Q2_KBlock encode_block(const float* x, const float* importance) {
   BlockParts parts;
-  fit_with_minima(*find_traits(DType::kQ2_K), 15, x, parts);
+  fit_with_minima(*find_traits(DType::kQ2_K), 15, x, importance, parts);
   Q2_KBlock block;
   block.d = parts.d;
   block.dmin = parts.dmin;
@@ -41,8 +41,8 @@ void unpack_q2_k(const std::byte* bytes, BlockParts& parts) {
   }
 }
 
-void encode_q2_k(const float* x, std::byte* blocks, int64_t n) {
-  encode_blocks(x, blocks, n, 256, encode_block);
+void encode_q2_k(const float* x, const float* importance, std::byte* blocks, int64_t n) {
+  encode_blocks(x, importance, blocks, n, 256, encode_block);
 }
 
 }  // namespace gen::quant

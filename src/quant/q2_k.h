@@ -24,6 +24,6 @@ static_assert(sizeof(Q2_KBlock) == 84 && alignof(Q2_KBlock) == 2);
 
 void unpack_q2_k(const std::byte* block, BlockParts& parts);
 /// fit_with_minima of k_fit.h.
-void encode_q2_k(const float* x, std::byte* blocks, int64_t n);
+void encode_q2_k(const float* x, const float* importance, std::byte* blocks, int64_t n);
 
 }  // namespace gen::quant

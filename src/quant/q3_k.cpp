@@ -8,9 +8,9 @@
 namespace gen::quant {
 namespace {
 
-Q3_KBlock encode_block(const float* x) {
+Q3_KBlock encode_block(const float* x, const float* importance) {
   BlockParts parts;
-  fit_signed(*find_traits(DType::kQ3_K), 32, x, parts);
+  fit_signed(*find_traits(DType::kQ3_K), 32, x, importance, parts);
   Q3_KBlock block = {};
   block.d = parts.d;
   for (int s = 0; s < 16; ++s) {
@@ -50,8 +50,8 @@ void unpack_q3_k(const std::byte* bytes, BlockParts& parts) {
   }
 }
 
-void encode_q3_k(const float* x, std::byte* blocks, int64_t n) {
-  encode_blocks(x, blocks, n, 256, encode_block);
+void encode_q3_k(const float* x, const float* importance, std::byte* blocks, int64_t n) {
+  encode_blocks(x, importance, blocks, n, 256, encode_block);
 }
 
 }  // namespace gen::quant

@@ -26,6 +26,6 @@ static_assert(sizeof(Q3_KBlock) == 110 && alignof(Q3_KBlock) == 2);
 
 void unpack_q3_k(const std::byte* block, BlockParts& parts);
 /// fit_signed of k_fit.h.
-void encode_q3_k(const float* x, std::byte* blocks, int64_t n);
+void encode_q3_k(const float* x, const float* importance, std::byte* blocks, int64_t n);
 
 }  // namespace gen::quant

@@ -2,16 +2,18 @@
 // Reference codec of Q4_0. See q4_0.h.
 #include "quant/q4_0.h"
 
+#include "quant/k_fit.h"
 #include "quant/packing.h"
 #include "quant/rounding.h"
 
 namespace gen::quant {
 namespace {
 
-Q4_0Block encode_block(const float* x) {
+Q4_0Block encode_block(const float* x, const float* importance) {
   uint8_t codes[32];
   Q4_0Block block;
-  block.d = round_signed(x, 8, codes);
+  block.d = importance == nullptr ? round_signed(x, 8, codes)
+                                  : fit_codes(*find_traits(DType::kQ4_0), x, importance, 32, codes);
   pack_halves(codes, 16, block.qs);
   return block;
 }
@@ -24,8 +26,8 @@ void unpack_q4_0(const std::byte* bytes, BlockParts& parts) {
   unpack_halves(block.qs, 16, parts.codes);
 }
 
-void encode_q4_0(const float* x, std::byte* blocks, int64_t n) {
-  encode_blocks(x, blocks, n, 32, encode_block);
+void encode_q4_0(const float* x, const float* importance, std::byte* blocks, int64_t n) {
+  encode_blocks(x, importance, blocks, n, 32, encode_block);
 }
 
 }  // namespace gen::quant

@@ -19,6 +19,6 @@ static_assert(sizeof(Q4_0Block) == 18 && alignof(Q4_0Block) == 2);
 void unpack_q4_0(const std::byte* block, BlockParts& parts);
 /// The weight of largest magnitude is stored as -8 exactly (d = w / -8), since that side reaches
 /// farther.
-void encode_q4_0(const float* x, std::byte* blocks, int64_t n);
+void encode_q4_0(const float* x, const float* importance, std::byte* blocks, int64_t n);
 
 }  // namespace gen::quant

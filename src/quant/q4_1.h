@@ -19,6 +19,6 @@ static_assert(sizeof(Q4_1Block) == 20 && alignof(Q4_1Block) == 2);
 
 void unpack_q4_1(const std::byte* block, BlockParts& parts);
 /// m is the least weight and d a fifteenth of the width.
-void encode_q4_1(const float* x, std::byte* blocks, int64_t n);
+void encode_q4_1(const float* x, const float* importance, std::byte* blocks, int64_t n);
 
 }  // namespace gen::quant

@@ -37,6 +37,6 @@ void pack_scale_mins(const BlockParts& parts, uint8_t* packed) noexcept;
 
 void unpack_q4_k(const std::byte* block, BlockParts& parts);
 /// fit_with_minima of k_fit.h.
-void encode_q4_k(const float* x, std::byte* blocks, int64_t n);
+void encode_q4_k(const float* x, const float* importance, std::byte* blocks, int64_t n);
 
 }  // namespace gen::quant

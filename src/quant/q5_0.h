@@ -19,6 +19,6 @@ static_assert(sizeof(Q5_0Block) == 22 && alignof(Q5_0Block) == 2);
 
 void unpack_q5_0(const std::byte* block, BlockParts& parts);
 /// As encode_q4_0: the weight of largest magnitude is -16 exactly.
-void encode_q5_0(const float* x, std::byte* blocks, int64_t n);
+void encode_q5_0(const float* x, const float* importance, std::byte* blocks, int64_t n);
 
 }  // namespace gen::quant

@@ -2,16 +2,21 @@
 // Reference codec of Q5_1. See q5_1.h.
 #include "quant/q5_1.h"
 
+#include "quant/k_fit.h"
 #include "quant/packing.h"
 #include "quant/rounding.h"
 
 namespace gen::quant {
 namespace {
 
-Q5_1Block encode_block(const float* x) {
+Q5_1Block encode_block(const float* x, const float* importance) {
   uint8_t codes[32];
   Q5_1Block block;
-  round_between(x, 31, &block.d, &block.m, codes);
+  if (importance == nullptr) {
+    round_between(x, 31, &block.d, &block.m, codes);
+  } else {
+    fit_between(x, importance, 31, &block.d, &block.m, codes);
+  }
   pack_fifth_bits(codes, block.qh);
   pack_halves(codes, 16, block.qs);
   return block;
@@ -27,8 +32,8 @@ void unpack_q5_1(const std::byte* bytes, BlockParts& parts) {
   add_fifth_bits(block.qh, parts.codes);
 }
 
-void encode_q5_1(const float* x, std::byte* blocks, int64_t n) {
-  encode_blocks(x, blocks, n, 32, encode_block);
+void encode_q5_1(const float* x, const float* importance, std::byte* blocks, int64_t n) {
+  encode_blocks(x, importance, blocks, n, 32, encode_block);
 }
 
 }  // namespace gen::quant

@@ -20,6 +20,6 @@ static_assert(sizeof(Q5_1Block) == 24 && alignof(Q5_1Block) == 2);
 
 void unpack_q5_1(const std::byte* block, BlockParts& parts);
 /// m is the least weight and d a thirty-first of the width.
-void encode_q5_1(const float* x, std::byte* blocks, int64_t n);
+void encode_q5_1(const float* x, const float* importance, std::byte* blocks, int64_t n);
 
 }  // namespace gen::quant

@@ -9,9 +9,9 @@
 namespace gen::quant {
 namespace {
 
-Q5_KBlock encode_block(const float* x) {
+Q5_KBlock encode_block(const float* x, const float* importance) {
   BlockParts parts;
-  fit_with_minima(*find_traits(DType::kQ5_K), 63, x, parts);
+  fit_with_minima(*find_traits(DType::kQ5_K), 63, x, importance, parts);
   Q5_KBlock block = {};
   block.d = parts.d;
   block.dmin = parts.dmin;
@@ -42,8 +42,8 @@ void unpack_q5_k(const std::byte* bytes, BlockParts& parts) {
   }
 }
 
-void encode_q5_k(const float* x, std::byte* blocks, int64_t n) {
-  encode_blocks(x, blocks, n, 256, encode_block);
+void encode_q5_k(const float* x, const float* importance, std::byte* blocks, int64_t n) {
+  encode_blocks(x, importance, blocks, n, 256, encode_block);
 }
 
 }  // namespace gen::quant

@@ -23,6 +23,6 @@ static_assert(sizeof(Q5_KBlock) == 176 && alignof(Q5_KBlock) == 2);
 
 void unpack_q5_k(const std::byte* block, BlockParts& parts);
 /// fit_with_minima of k_fit.h.
-void encode_q5_k(const float* x, std::byte* blocks, int64_t n);
+void encode_q5_k(const float* x, const float* importance, std::byte* blocks, int64_t n);
 
 }  // namespace gen::quant

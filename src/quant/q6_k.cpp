@@ -10,9 +10,9 @@
 namespace gen::quant {
 namespace {
 
-Q6_KBlock encode_block(const float* x) {
+Q6_KBlock encode_block(const float* x, const float* importance) {
   BlockParts parts;
-  fit_signed(*find_traits(DType::kQ6_K), 128, x, parts);
+  fit_signed(*find_traits(DType::kQ6_K), 128, x, importance, parts);
   Q6_KBlock block;
   block.d = parts.d;
   std::copy_n(parts.scales, 16, block.scales);
@@ -35,8 +35,8 @@ void unpack_q6_k(const std::byte* bytes, BlockParts& parts) {
   }
 }
 
-void encode_q6_k(const float* x, std::byte* blocks, int64_t n) {
-  encode_blocks(x, blocks, n, 256, encode_block);
+void encode_q6_k(const float* x, const float* importance, std::byte* blocks, int64_t n) {
+  encode_blocks(x, importance, blocks, n, 256, encode_block);
 }
 
 }  // namespace gen::quant

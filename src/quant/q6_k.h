@@ -25,6 +25,6 @@ static_assert(sizeof(Q6_KBlock) == 210 && alignof(Q6_KBlock) == 2);
 
 void unpack_q6_k(const std::byte* block, BlockParts& parts);
 /// fit_signed of k_fit.h.
-void encode_q6_k(const float* x, std::byte* blocks, int64_t n);
+void encode_q6_k(const float* x, const float* importance, std::byte* blocks, int64_t n);
 
 }  // namespace gen::quant

@@ -3,6 +3,9 @@
 // costs no precision. See q8_0.h.
 #include "quant/q8_0.h"
 
+#include <cmath>
+
+#include "quant/k_fit.h"
 #include "quant/packing.h"
 #include "quant/rounding.h"
 #include "tensor/half.h"
@@ -10,9 +13,12 @@
 namespace gen::quant {
 namespace {
 
-Q8_0Block encode_block(const float* x) {
+Q8_0Block encode_block(const float* x, const float* importance) {
   Q8_0Block block;
-  block.d = scale_to_f16(largest_magnitude(x, 32) / 127.0F);
+  const float scale = importance == nullptr
+                          ? largest_magnitude(x, 32) / 127.0F
+                          : fit_scale(*find_traits(DType::kQ8_0), x, importance, 32);
+  block.d = scale_to_f16(std::fabs(scale));
   const float inverse = inverse_or_zero(f16_to_f32(block.d));
   for (int i = 0; i < 32; ++i) {
     block.q[i] = static_cast<int8_t>(round_within(x[i] * inverse, -127, 127));
@@ -28,8 +34,8 @@ void unpack_q8_0(const std::byte* bytes, BlockParts& parts) {
   for (int i = 0; i < 32; ++i) parts.codes[i] = static_cast<uint8_t>(block.q[i] + 128);
 }
 
-void encode_q8_0(const float* x, std::byte* blocks, int64_t n) {
-  encode_blocks(x, blocks, n, 32, encode_block);
+void encode_q8_0(const float* x, const float* importance, std::byte* blocks, int64_t n) {
+  encode_blocks(x, importance, blocks, n, 32, encode_block);
 }
 
 }  // namespace gen::quant

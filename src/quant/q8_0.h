@@ -18,6 +18,6 @@ static_assert(sizeof(Q8_0Block) == 34 && alignof(Q8_0Block) == 2);
 
 void unpack_q8_0(const std::byte* block, BlockParts& parts);
 /// d = amax / 127 as binary16, q = w / d rounded to nearest even.
-void encode_q8_0(const float* x, std::byte* blocks, int64_t n);
+void encode_q8_0(const float* x, const float* importance, std::byte* blocks, int64_t n);
 
 }  // namespace gen::quant

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // TQ1_0 and TQ2_0: 256 weights of -1, 0 or 1 with one scale. 1.6875 and 2.0625 bits per weight.
-// They are decoded only.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +20,7 @@ struct Tq1Block {
 };
 static_assert(sizeof(Tq1Block) == 54 && alignof(Tq1Block) == 2);
 
-/// w = d * (q - 1), q in [0, 3].
+/// w = d * (q - 1), q in [0, 3]; encoders use [0, 2].
 struct Tq2Block {
   uint8_t qs[64];  // two halves of 128 weights, byte i of 32 with i, i + 32, i + 64 and i + 96
   uint16_t d;      // binary16
@@ -30,5 +29,8 @@ static_assert(sizeof(Tq2Block) == 66 && alignof(Tq2Block) == 2);
 
 void unpack_tq1_0(const std::byte* block, BlockParts& parts);
 void unpack_tq2_0(const std::byte* block, BlockParts& parts);
+/// level_fit.h.
+void encode_tq1_0(const float* x, const float* importance, std::byte* blocks, int64_t n);
+void encode_tq2_0(const float* x, const float* importance, std::byte* blocks, int64_t n);
 
 }  // namespace gen::quant

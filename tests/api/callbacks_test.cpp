@@ -106,6 +106,12 @@ std::function<std::optional<gen_status>(World&)> instead(const std::string& name
                                w.floats.data(), w.floats.size(), &w.error);
     };
   }
+  if (name == "gen_model_importance") {
+    return [](World& w) -> std::optional<gen_status> {
+      return gen_model_importance(w.slot<gen_model>(), w.ints.data(), 1, 0, nullptr,
+                                  (w.folder + "/sums").c_str(), nullptr, nullptr, &w.error);
+    };
+  }
   if (name == "gen_model_forward_batch") {
     return [](World& w) -> std::optional<gen_status> {
       return gen_model_forward_batch(w.slot<gen_model>(), w.ints.data(), nullptr, nullptr, 1,
@@ -242,6 +248,13 @@ std::string quantise(World& world) {
                                       progress, &world, &world.error));
 }
 
+std::string importance(World& world) {
+  const int32_t token = 1;
+  return status_of(gen_model_importance(world.slot<gen_model>(), &token, 1, 0, nullptr,
+                                        (world.folder + "/sums").c_str(), progress, &world,
+                                        &world.error));
+}
+
 std::string batch(World& world) {
   gen_request* request = nullptr;
   check(gen_request_new(&request, &world.error), world.error);
@@ -320,6 +333,7 @@ const std::vector<Kind>& kinds() {
       {"batch", M::kFile, 0, nothing, batch, false},
       {"load_progress", M::kFile, 0, nothing, load_model, false},
       {"quantise_progress", M::kFile, 0, nothing, quantise, false},
+      {"importance_progress", M::kFile, 0, nothing, importance, false},
       {"forward", M::kFunction, kModel | kGeneration, [](World& w) { w.on_forward = true; },
        generate_beside},
       {"state_clone", M::kStates, kModel | kGeneration, [](World& w) { w.on_states = true; },

@@ -27,32 +27,35 @@ constexpr const char* kDraft = GEN_TEST_SOURCE_DIR "/examples/demo_model/draft.g
 constexpr int32_t kVocab = 13;  // of the model that is a function
 constexpr int32_t kHidden = 4;  // of the same
 
-#define HANDLES(H)                                                                                \
-  H(gen_model, gen_model_free)                                                                    \
-  H(gen_generator, gen_free)                                                                      \
-  H(gen_session, gen_session_free)                                                                \
-  H(gen_stream, gen_stream_close) H(gen_sampling, gen_sampling_free) H(                           \
-      gen_options, gen_options_free) H(gen_model_options, gen_model_options_free)                 \
-      H(gen_model_config, gen_model_config_free) H(gen_request, gen_request_free) H(              \
-          gen_result, gen_result_free) H(gen_cancel, gen_cancel_free) H(gen_chat, gen_chat_free)  \
-          H(gen_chat_session, gen_chat_session_free) H(gen_template, gen_template_free) H(        \
-              gen_tokenizer, gen_tokenizer_free) H(gen_speculative, gen_speculative_free)         \
-              H(gen_eagle, gen_eagle_free) H(gen_draft, gen_draft_free)                           \
-              H(gen_thread_pool, gen_thread_pool_free)                                            \
-              H(gen_tracer, gen_tracer_free) H(gen_metrics_memory, gen_metrics_memory_free) H(    \
-                  gen_grammar, gen_grammar_free) H(gen_grammar_matcher, gen_grammar_matcher_free) \
-                  H(gen_grammar_options, gen_grammar_options_free)                                \
-                      H(gen_memory_estimate, gen_memory_estimate_free)                            \
-                          H(gen_gpu_allocator, gen_gpu_allocator_release) H(                      \
-                              gen_profile, gen_profile_free) H(gen_ssm_state, gen_ssm_state_free) \
-                              H(kv_cache, kv_cache_free) H(kv_cache_pool, kv_cache_pool_free)     \
-                                  H(kv_cache_prefix, kv_cache_prefix_free)                        \
-                                      H(kv_cache_radix, kv_cache_radix_free)                      \
-                                          H(kv_cache_tier_config, kv_cache_tier_config_free)      \
-                                              H(gen_tool_registry, gen_tool_registry_free)        \
-                                                  H(gen_agent_options, gen_agent_options_free)    \
-                                                      H(gen_agent, gen_agent_free)                \
-                                                          H(gen_supervisor, gen_supervisor_free)
+#define HANDLES(H)                                                                                 \
+  H(gen_model, gen_model_free)                                                                     \
+  H(gen_generator, gen_free)                                                                       \
+  H(gen_session, gen_session_free)                                                                 \
+  H(gen_stream, gen_stream_close)                                                                  \
+  H(gen_sampling, gen_sampling_free) H(gen_options, gen_options_free) H(                           \
+      gen_model_options, gen_model_options_free) H(gen_model_config, gen_model_config_free)        \
+      H(gen_request, gen_request_free) H(gen_result, gen_result_free) H(                           \
+          gen_cancel, gen_cancel_free) H(gen_chat, gen_chat_free)                                  \
+          H(gen_chat_session, gen_chat_session_free) H(gen_template, gen_template_free) H(         \
+              gen_tokenizer, gen_tokenizer_free) H(gen_speculative, gen_speculative_free)          \
+              H(gen_eagle, gen_eagle_free) H(gen_draft, gen_draft_free) H(                         \
+                  gen_thread_pool, gen_thread_pool_free) H(gen_tracer, gen_tracer_free)            \
+                  H(gen_metrics_memory, gen_metrics_memory_free) H(gen_grammar, gen_grammar_free)  \
+                      H(gen_grammar_matcher, gen_grammar_matcher_free) H(gen_grammar_options,      \
+                                                                         gen_grammar_options_free) \
+                          H(gen_quantize_options, gen_quantize_options_free) H(                    \
+                              gen_memory_estimate, gen_memory_estimate_free)                       \
+                              H(gen_gpu_allocator, gen_gpu_allocator_release) H(gen_profile,       \
+                                                                                gen_profile_free)  \
+                                  H(gen_ssm_state, gen_ssm_state_free) H(kv_cache, kv_cache_free)  \
+                                      H(kv_cache_pool, kv_cache_pool_free)                         \
+                                          H(kv_cache_prefix, kv_cache_prefix_free)                 \
+                                              H(kv_cache_radix, kv_cache_radix_free) H(            \
+                                                  kv_cache_tier_config, kv_cache_tier_config_free) \
+                                                  H(gen_tool_registry, gen_tool_registry_free)     \
+                                                      H(gen_agent_options, gen_agent_options_free) \
+                                                          H(gen_agent, gen_agent_free) H(          \
+                                                              gen_supervisor, gen_supervisor_free)
 
 #define H(type, free) \
   void end(type* handle) { free(handle); }
@@ -295,6 +298,7 @@ World::World(Model kind) {
   check(gen_metrics_memory_new(&slot<gen_metrics_memory>(), &error), error);
   check(gen_profile_new(&slot<gen_profile>(), &error), error);
   check(gen_grammar_options_new(&slot<gen_grammar_options>(), &error), error);
+  check(gen_quantize_options_new(&slot<gen_quantize_options>(), &error), error);
   check(gen_grammar_from_regex("[a-z]*", 6, nullptr, &slot<gen_grammar>(), &error), error);
   check(gen_grammar_matcher_new(slot<gen_grammar>(), slot<gen_tokenizer>(),
                                 &slot<gen_grammar_matcher>(), &error),

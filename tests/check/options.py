@@ -18,6 +18,7 @@ root, library = pathlib.Path(sys.argv[1]), ctypes.CDLL(sys.argv[2])
 page_path = root / "docs" / "options.md"
 GROUPS = {
     "gen_model_options": ("Loading a model", "gen_model_load"),
+    "gen_quantize_options": ("Quantising a model", "gen_model_quantize_with"),
     "gen_options": ("Generators", "gen_create"),
     "gen_sampling": ("Calls", "gen_generate and all other generating calls"),
     "gen_chat": ("Answers of chat sessions", "gen_chat_set"),

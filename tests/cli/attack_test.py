@@ -32,7 +32,7 @@ TEXT = os.path.join(SOURCE, "LICENSE")
 # The sanitizers reserve terabytes of addresses.
 SANITIZED = b"__asan_" in open(PROGRAM, "rb").read()
 
-COMMANDS = ("run", "chat", "template", "tokenize", "logits", "perplexity", "inspect", "estimate", "bench", "quantize", "merge", "grammar")
+COMMANDS = ("run", "chat", "template", "tokenize", "logits", "perplexity", "inspect", "estimate", "bench", "imatrix", "quantize", "merge", "grammar")
 VALUES = ("", "0", "1", "2", "3", "7", "40", "-1", "99999999999999999999", "1e400", "nan", "inf", "0x10", "1.5", "1,2", ",", "a" * 5000,
           "\x1b[2J\x9b", "\n", "é\U0001f600", "%s%n", "auto", "shift", "stop,5", "lookup", "suffix", "layers:1", "layers:99",
           "fp16", "q4", "q3", "fp32/q8", "16,1", "4,1,/nowhere", "true", "=", "json_space=9", "max_work=1", "(a|b)*c{3}", "[", "((((",
@@ -127,9 +127,11 @@ class Attack(unittest.TestCase):
         made = os.path.join(self.folder.name, "made")
         line = {"run": ["-p", "Once", "-n", "2"], "chat": ["-n", "2"], "tokenize": [], "logits": ["--tokens", "1,2"],
                 "perplexity": ["-f", self.given, "--window", "8"], "inspect": [], "estimate": [],
-                "bench": ["-p", "1", "-n", "1", "-r", "1", "-t", "1"], "template": [], "grammar": ["--any-json"], "quantize": [], "merge": []}[command]
+                "bench": ["-p", "1", "-n", "1", "-r", "1", "-t", "1"], "template": [], "grammar": ["--any-json"], "imatrix": [], "quantize": [], "merge": []}[command]
         if command == "quantize":
             return [command, model, made, chance.choice(("Q4_0", "Q8_0", "F16", "Q4_K_M", "F32"))]
+        if command == "imatrix":
+            return [command, "-m", model, "-f", self.given, "-o", made]
         if command == "merge":
             adapter = self.path("adapter", broken(ADAPTER, chance))
             return [command, *chance.choice(((model, adapter), (self.model, adapter), (model, model))), made]
@@ -154,8 +156,9 @@ class Attack(unittest.TestCase):
             self.path("given", text_of(chance))
             for _ in range(chance.randrange(4) if OPTIONS[command] else 0):
                 option = chance.choice(OPTIONS[command])
-                if option in ("-n", "--tokens", "-r", "--repeat", "--sessions", "--depth", "--batch", "-m", "--model", "--tiered"):
-                    continue  # more work is no attack
+                if option in ("-n", "--tokens", "-r", "--repeat", "--sessions", "--depth", "--batch", "-m", "--model", "--tiered",
+                              "-o", "--output"):
+                    continue  # more work is no attack, nor is another place to write to
                 if option == "--save-session":
                     value = os.path.join(self.folder.name, "saved")
                 else:

@@ -356,6 +356,33 @@ class Forms(unittest.TestCase):
         self.assertEqual(done["tokens"], len(ids) - 1)
         self.assertTrue(math.isclose(done["perplexity"], math.exp(-sum(logs) / len(logs)), rel_tol=1e-4))
 
+    def test_imatrix_writes_a_file_of_sums(self):
+        with tempfile.TemporaryDirectory() as folder:
+            text, made, again = (os.path.join(folder, name) for name in ("a text.txt", "made.gguf", "again.gguf"))
+            with open(text, "w") as file:
+                file.write("Once upon a time there was a fox, and it ran. " * 40)
+            done = generate("imatrix", "-m", DRAFT, "-f", text, "-o", made, "--context", "32")
+            self.assertEqual((done.returncode, done.stderr), (0, b""))
+            self.assertEqual(done.stdout.decode(), f"{made}: {os.path.getsize(made)} bytes\n")
+            with open(made, "rb") as file:
+                data = file.read()
+            for name in (b"general.type", b"imatrix", b"a text.txt", b"blk.0.attn_q.weight.in_sum2", b"blk.1.ffn_down.weight.counts"):
+                self.assertIn(name, data)
+            self.assertEqual(generate("imatrix", "-m", DRAFT, "-f", text, "-o", again, "--context", "32", "-t", "1").returncode, 0)
+            with open(again, "rb") as file:
+                self.assertEqual(file.read(), data)
+            windows = self.number_of(data, b"imatrix.chunk_count")
+            self.assertGreater(windows, 3)
+            self.assertEqual(generate("imatrix", "-m", DRAFT, "-f", text, "-o", again, "--context", "32", "--chunks", "2").returncode, 0)
+            with open(again, "rb") as file:
+                self.assertEqual(self.number_of(file.read(), b"imatrix.chunk_count"), 2)
+
+    @staticmethod
+    def number_of(data, key):
+        """The u32 of a key in a GGUF file."""
+        at = data.index(key) + len(key)
+        return struct.unpack("<II", data[at:at + 8])[1]
+
     def test_quantize_makes_a_smaller_model_that_runs(self):
         with tempfile.TemporaryDirectory() as folder:
             made = os.path.join(folder, "made.gguf")
@@ -715,6 +742,7 @@ class Output(unittest.TestCase):
         "bench": ["bench", "-m", DRAFT, "-p", "1", "-n", "1", "-r", "1", "-t", "1"],
         "grammar": ["grammar", "explain", "-m", DRAFT, "--any-json"],
         "grammar --json": ["grammar", "check", "-m", DRAFT, "--regex", "a+", "--json"],
+        "imatrix": ["imatrix", "-m", DRAFT, "-f", os.path.join(SOURCE, ".clang-format"), "-o", "OUT"],
         "quantize": ["quantize", DRAFT, "OUT", "Q8_0"],
         "merge": ["merge", DRAFT, "ADAPTER", "OUT"],
         "--help": ["--help"],
@@ -963,6 +991,18 @@ class Errors(unittest.TestCase):
         shown = generate("help", "quantize").stdout.decode()
         for name in types:
             self.assertRegex(shown, rf"\b{name}\b")
+
+    def test_imatrix_refuses(self):
+        with tempfile.TemporaryDirectory() as folder:
+            made, text = os.path.join(folder, "made.gguf"), os.path.join(SOURCE, "LICENSE")
+            self.refused("no/such.txt", "imatrix", "-m", DRAFT, "-f", "no/such.txt", "-o", made)
+            self.refused("no/such/out", "imatrix", "-m", DRAFT, "-f", text, "-o", "no/such/out")
+            self.refused("is a file to read", "imatrix", "-m", DRAFT, "-f", text, "-o", DRAFT)
+            self.refused("is a file to read", "imatrix", "-m", DRAFT, "-f", text, "-o", text)
+            self.refused("has no tokens", "imatrix", "-m", DRAFT, "-f", "/dev/null", "-o", made)
+            self.refused("--context", "imatrix", "-m", DRAFT, "-f", text, "-o", made, "--context", "1", code=2)
+            self.refused("--output", "imatrix", "-m", DRAFT, "-f", text, code=2)
+            self.assertEqual(os.listdir(folder), [])
 
     def test_quantize_refuses(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -11,6 +11,7 @@
 #include "engine/cpu/weight/weight_layout.h"
 #include "engine/linear_cases.h"
 #include "support/reference_engine.h"
+#include "support/low_bit_types.h"
 #include "support/sanitized.h"
 #include "support/weight_blocks.h"
 
@@ -596,15 +597,15 @@ TEST(Linear, WeightsOfOnePlanLieSideBySide) {
   EXPECT_EQ(allocator.live, 2 * each);
 }
 
-// Types that are only decoded stand in tiles as levels with signs, not as entries of codebooks.
+// Types of few bits stand in tiles as levels with signs, not as entries of codebooks.
 TEST(Linear, TilesTakeAtMostFourPercentMoreThanTheFile) {
   for (const quant::Traits& traits : quant::kTraits) {
     const int64_t cols = 2048;
     uint64_t row_bytes = 0;
     ASSERT_TRUE(dtype_row_bytes(traits.type, static_cast<uint64_t>(cols), &row_bytes));
-    EXPECT_LE(static_cast<double>(cpu::tile_bytes(traits.type, cols)),
-              static_cast<double>(row_bytes) * 16 *
-                  (quant::find_format(traits.type)->encode != nullptr ? 1.04 : 2.04))
+    EXPECT_LE(
+        static_cast<double>(cpu::tile_bytes(traits.type, cols)),
+        static_cast<double>(row_bytes) * 16 * (gen::test::is_low_bit(traits.type) ? 2.04 : 1.04))
         << dtype_name(traits.type);
   }
 }

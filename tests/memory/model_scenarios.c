@@ -146,6 +146,24 @@ static void quantize(const void* with) {
   const char* path = scratch("quantised.gguf");
   TRY(gen_model_quantize(sweep_model, path, "Q4_0", NULL, NULL, E));
   SAME_FILE(path);
+  gen_quantize_options* options = NULL;
+  MAKE(options, gen_quantize_options_new(&options, E));
+  TRY(gen_quantize_options_set(options, "types", "*attn_v.weight=Q8_0,*=IQ4_NL", E));
+  char text[2048];
+  size_t n = 0;
+  TRY(gen_quantize_options_describe(options, text, sizeof text, &n, E));
+  SAME(text, n);
+  TRY(gen_model_quantize_with(sweep_model, path, "Q2_0", options, NULL, NULL, E));
+  SAME_FILE(path);
+  FREE(gen_quantize_options_free(options));
+}
+
+static void importance(const void* with) {
+  (void)with;
+  const int32_t tokens[] = {1, 2, 3, 4, 5, 6, 7};
+  const char* path = scratch("importance.gguf");
+  TRY(gen_model_importance(model, tokens, 7, 4, "text", path, NULL, NULL, E));
+  SAME_FILE(path);
 }
 
 /* Outside of the scratch folder, in which nothing may be left. */
@@ -287,6 +305,7 @@ const scenario model_scenarios[] = {{"load", NULL, load, NULL, table},
                                     {"estimate q4", NULL, estimate, NULL, q4},
                                     {"estimate paged", NULL, estimate, NULL, paged},
                                     {"quantize", NULL, quantize, NULL, NULL},
+                                    {"importance", begin, importance, end, NULL},
                                     {"adapters", begin_adapters, adapters, end_adapters, NULL},
                                     {"merge", begin_adapters, merge, end_adapters, NULL},
                                     {"describe", begin, describe, end, NULL},

@@ -62,7 +62,6 @@ TEST(MergeRefusals, TensorsThatAreNoMatricesOfProducts) {
   odd.tensor("blk.0.deep.weight", 0, {64, 2, 1, 2}, bytes_of(std::vector<float>(256)));
   odd.tensor("per_layer_token_embd.weight", 0, {64, 2}, bytes_of(std::vector<float>(128)));
   odd.tensor("blk.0.table.weight", 26, {64, 2}, Bytes(512));
-  odd.tensor("blk.0.odd.weight", 19, {256, 2}, Bytes(100));
   const Bytes of_odd = odd.build().bytes;
   for (const auto& [name, reason] : {std::pair{"blk.0.some_norm.weight", "no product"},
                                      {"blk.0.ssm_a", "no product"},
@@ -71,8 +70,6 @@ TEST(MergeRefusals, TensorsThatAreNoMatricesOfProducts) {
                                      {"blk.0.table.weight", "element type"}}) {
     expect_refused(of_odd, pair_of(name, {64, 2}, {2, 2}), Code::kUnsupported, {name, reason});
   }
-  expect_refused(of_odd, pair_of("blk.0.odd.weight", {256, 2}, {2, 2}), Code::kUnsupported,
-                 {"tensor blk.0.odd.weight has type IQ1_S", "read but not written"});
 }
 
 TEST(MergeRefusals, AdaptersThatDoNotFit) {

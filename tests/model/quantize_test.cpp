@@ -16,6 +16,7 @@
 #include <limits>
 #include <map>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -55,7 +56,7 @@ class QuantizeTest : public testing::Test {
     const auto pool = ThreadPool::create(threads).value();
     const std::string path = (folder_ / "out").string();
     auto out = NewFile::create(path);
-    GEN_TRY(quantize(**file, *find_recipe(type), *pool, {}, *out));
+    GEN_TRY(quantize(**file, *find_recipe(type), options_, *pool, {}, *out));
     GEN_TRY(out->finish());
     std::ifstream stream(path, std::ios::binary);
     const std::string text{std::istreambuf_iterator<char>(stream), {}};
@@ -67,6 +68,7 @@ class QuantizeTest : public testing::Test {
 
   [[nodiscard]] DType type_of(const char* name) const { return made_->find_tensor(name)->type; }
 
+  QuantOptions options_;
   fs::path folder_;
   std::vector<std::byte> in_;
   std::vector<std::byte> out_;
@@ -211,7 +213,8 @@ TEST_F(QuantizeTest, BlocksAreThoseOfTheCodecWhateverTheThreads) {
   const GgufWriter writer =
       GgufWriter().tensor("blk.0.attn_q.weight", 0, {256, 4099}, floats(size_t{256} * 4099));
   for (const auto& [name, type] :
-       {std::pair{"Q4_0", DType::kQ4_0}, std::pair{"Q6_K", DType::kQ6_K}}) {
+       {std::pair{"Q4_0", DType::kQ4_0}, std::pair{"Q6_K", DType::kQ6_K},
+        std::pair{"IQ2_XXS", DType::kIQ2_XXS}, std::pair{"TQ1_0", DType::kTQ1_0}}) {
     ASSERT_TRUE(run(writer, name, 1).ok());
     const std::vector<std::byte> alone = out_;
     const auto data = made_->tensors()[0].data;
@@ -227,6 +230,419 @@ TEST_F(QuantizeTest, BlocksAreThoseOfTheCodecWhateverTheThreads) {
   }
 }
 
+// What a recipe gives to the parts of layers; "-" for what it has nowhere.
+TEST_F(QuantizeTest, MixesOfFewBits) {
+  GgufWriter writer;
+  const auto add = [&](const std::string& name) { writer.tensor(name, 0, {256, 2}, floats(512)); };
+  add("token_embd.weight");
+  add("output.weight");
+  for (int i = 0; i < 16; ++i) {
+    for (const char* part :
+         {"attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down"}) {
+      add("blk." + std::to_string(i) + "." + part + ".weight");
+    }
+  }
+  writer.tensor("blk.2.ffn_down_exps.weight", 0, {256, 2, 2}, floats(1024));
+  struct Mix {
+    const char* name;
+    uint32_t file_type;
+    DType embedding, output;
+    DType v[3], down[3], attention, q, gate_in_the_middle;  // layers 0, 3 and 9; output matrix
+  };
+  using enum DType;
+  for (const Mix& mix : {
+           Mix{"Q4_K_S",
+               14,
+               kQ4_K,
+               kQ6_K,
+               {kQ5_K, kQ5_K, kQ4_K},
+               {kQ5_K, kQ4_K, kQ4_K},
+               kQ4_K,
+               kQ4_K,
+               kQ4_K},
+           Mix{"Q5_K_S",
+               16,
+               kQ5_K,
+               kQ6_K,
+               {kQ5_K, kQ5_K, kQ5_K},
+               {kQ5_K, kQ5_K, kQ5_K},
+               kQ5_K,
+               kQ5_K,
+               kQ5_K},
+           Mix{"Q3_K_L",
+               13,
+               kQ3_K,
+               kQ6_K,
+               {kQ5_K, kQ5_K, kQ5_K},
+               {kQ5_K, kQ5_K, kQ5_K},
+               kQ5_K,
+               kQ3_K,
+               kQ3_K},
+           Mix{"Q3_K_M",
+               12,
+               kQ3_K,
+               kQ6_K,
+               {kQ5_K, kQ4_K, kQ4_K},
+               {kQ5_K, kQ4_K, kQ4_K},
+               kQ4_K,
+               kQ3_K,
+               kQ3_K},
+           Mix{"Q3_K_S",
+               11,
+               kQ3_K,
+               kQ6_K,
+               {kQ3_K, kQ3_K, kQ3_K},
+               {kQ3_K, kQ3_K, kQ3_K},
+               kQ3_K,
+               kQ3_K,
+               kQ3_K},
+           Mix{"Q2_K",
+               10,
+               kQ2_K,
+               kQ6_K,
+               {kQ3_K, kQ3_K, kQ3_K},
+               {kQ3_K, kQ3_K, kQ3_K},
+               kQ3_K,
+               kQ2_K,
+               kQ2_K},
+           Mix{"Q2_K_S",
+               21,
+               kQ2_K,
+               kQ6_K,
+               {kQ2_K, kQ2_K, kQ2_K},
+               {kQ4_K, kQ2_K, kQ2_K},
+               kQ2_K,
+               kQ2_K,
+               kQ2_K},
+           Mix{"IQ3_M",
+               27,
+               kIQ3_S,
+               kQ6_K,
+               {kQ4_K, kQ4_K, kQ4_K},
+               {kQ4_K, kIQ3_S, kIQ3_S},
+               kQ4_K,
+               kIQ3_S,
+               kIQ3_S},
+           Mix{"IQ3_S",
+               26,
+               kIQ3_S,
+               kQ6_K,
+               {kIQ3_S, kIQ3_S, kIQ3_S},
+               {kIQ3_S, kIQ3_S, kIQ3_S},
+               kIQ3_S,
+               kIQ3_S,
+               kIQ3_S},
+           Mix{"IQ3_XS",
+               22,
+               kIQ3_S,
+               kQ6_K,
+               {kIQ3_S, kIQ3_S, kIQ3_S},
+               {kIQ3_S, kIQ3_S, kIQ3_S},
+               kIQ3_S,
+               kIQ3_XXS,
+               kIQ3_XXS},
+           Mix{"IQ3_XXS",
+               23,
+               kIQ3_S,
+               kQ5_K,
+               {kIQ3_S, kIQ3_S, kIQ3_S},
+               {kQ4_K, kQ3_K, kQ3_K},
+               kIQ3_S,
+               kIQ2_S,
+               kIQ3_XXS},
+           Mix{"IQ2_M",
+               29,
+               kIQ3_S,
+               kQ5_K,
+               {kIQ3_S, kIQ3_S, kIQ3_S},
+               {kIQ3_S, kIQ2_S, kIQ2_S},
+               kIQ3_S,
+               kIQ2_S,
+               kIQ2_S},
+           Mix{"IQ2_S",
+               28,
+               kIQ3_S,
+               kQ5_K,
+               {kIQ3_S, kIQ3_S, kIQ3_S},
+               {kIQ3_S, kIQ2_XS, kIQ2_XS},
+               kIQ3_S,
+               kIQ2_XS,
+               kIQ2_XS},
+           Mix{"IQ2_XS",
+               20,
+               kQ2_K,
+               kQ5_K,
+               {kQ2_K, kQ2_K, kQ2_K},
+               {kQ2_K, kIQ2_XS, kIQ2_XS},
+               kIQ2_XS,
+               kIQ2_XS,
+               kIQ2_XS},
+           Mix{"IQ2_XXS",
+               19,
+               kQ2_K,
+               kQ5_K,
+               {kQ2_K, kQ2_K, kQ2_K},
+               {kQ2_K, kIQ2_XXS, kIQ2_XXS},
+               kIQ2_XXS,
+               kIQ2_XXS,
+               kIQ2_XXS},
+           Mix{"IQ1_M",
+               31,
+               kQ2_K,
+               kQ5_K,
+               {kQ2_K, kQ2_K, kQ2_K},
+               {kQ2_K, kIQ1_M, kIQ1_M},
+               kIQ2_XXS,
+               kIQ1_M,
+               kIQ1_M},
+           Mix{"IQ1_S",
+               24,
+               kQ2_K,
+               kQ5_K,
+               {kQ2_K, kQ2_K, kQ2_K},
+               {kQ2_K, kIQ1_S, kIQ1_S},
+               kIQ2_XXS,
+               kIQ1_S,
+               kIQ1_S},
+           Mix{"TQ1_0",
+               36,
+               kQ4_K,
+               kQ6_K,
+               {kTQ1_0, kTQ1_0, kTQ1_0},
+               {kTQ1_0, kTQ1_0, kTQ1_0},
+               kTQ1_0,
+               kTQ1_0,
+               kTQ1_0},
+           Mix{"TQ2_0",
+               37,
+               kQ4_K,
+               kQ6_K,
+               {kTQ2_0, kTQ2_0, kTQ2_0},
+               {kTQ2_0, kTQ2_0, kTQ2_0},
+               kTQ2_0,
+               kTQ2_0,
+               kTQ2_0},
+           Mix{"MXFP4_MOE",
+               38,
+               kQ8_0,
+               kQ8_0,
+               {kQ8_0, kQ8_0, kQ8_0},
+               {kQ8_0, kQ8_0, kQ8_0},
+               kQ8_0,
+               kQ8_0,
+               kQ8_0},
+           Mix{"NVFP4",
+               39,
+               kQ8_0,
+               kQ8_0,
+               {kNVFP4, kNVFP4, kNVFP4},
+               {kNVFP4, kNVFP4, kNVFP4},
+               kNVFP4,
+               kNVFP4,
+               kNVFP4},
+           Mix{"Q1_0",
+               40,
+               kQ1_0,
+               kQ6_K,
+               {kQ1_0, kQ1_0, kQ1_0},
+               {kQ1_0, kQ1_0, kQ1_0},
+               kQ1_0,
+               kQ1_0,
+               kQ1_0},
+           Mix{"Q2_0",
+               41,
+               kQ4_K,
+               kQ6_K,
+               {kQ2_0, kQ2_0, kQ2_0},
+               {kQ2_0, kQ2_0, kQ2_0},
+               kQ2_0,
+               kQ2_0,
+               kQ2_0},
+       }) {
+    ASSERT_TRUE(run(writer, mix.name).ok()) << mix.name;
+    EXPECT_EQ(made_->metadata().get_u32("general.file_type").value(), mix.file_type) << mix.name;
+    EXPECT_EQ(type_of("token_embd.weight"), mix.embedding) << mix.name;
+    EXPECT_EQ(type_of("output.weight"), mix.output) << mix.name;
+    const char* const layer[] = {"blk.0.", "blk.3.", "blk.9."};
+    for (size_t i = 0; i < 3; ++i) {
+      const std::string prefix = layer[i];
+      EXPECT_EQ(type_of((prefix + "attn_v.weight").c_str()), mix.v[i]) << mix.name << i;
+      EXPECT_EQ(type_of((prefix + "ffn_down.weight").c_str()), mix.down[i]) << mix.name << i;
+      EXPECT_EQ(type_of((prefix + "attn_output.weight").c_str()), mix.attention) << mix.name;
+      EXPECT_EQ(type_of((prefix + "attn_q.weight").c_str()), mix.q) << mix.name;
+    }
+    EXPECT_EQ(type_of("blk.9.ffn_gate.weight"), mix.gate_in_the_middle) << mix.name;
+    const DType experts = type_of("blk.2.ffn_down_exps.weight");
+    EXPECT_EQ(experts == kMXFP4, std::string(mix.name) == "MXFP4_MOE") << mix.name;
+  }
+  ASSERT_TRUE(run(writer, "IQ3_XS").ok());
+  EXPECT_EQ(type_of("blk.1.ffn_gate.weight"), kIQ3_S);
+  EXPECT_EQ(type_of("blk.14.ffn_up.weight"), kIQ3_S);
+}
+
+TEST_F(QuantizeTest, SharedKeysAndExpertsGetMore) {
+  GgufWriter shared = layers(1, 256, false);
+  shared.set_string("general.architecture", "llama")
+      .set<uint32_t>("llama.attention.head_count", 8)
+      .set<uint32_t>("llama.attention.head_count_kv", 2);
+  for (const char* type : {"IQ2_XS", "Q2_K", "IQ3_XXS", "IQ1_S"}) {
+    ASSERT_TRUE(run(shared, type).ok());
+    EXPECT_EQ(type_of("blk.0.attn_v.weight"), DType::kQ4_K) << type;
+  }
+  GgufWriter experts = layers(1, 256, false);
+  experts.set_string("general.architecture", "llama")
+      .set<uint32_t>("llama.attention.head_count", 8)
+      .set<uint32_t>("llama.attention.head_count_kv", 8)
+      .set<uint32_t>("llama.expert_count", 4);
+  ASSERT_TRUE(run(experts, "IQ2_XS").ok());
+  EXPECT_EQ(type_of("blk.0.attn_v.weight"), DType::kQ4_K);
+  ASSERT_TRUE(run(experts, "Q2_K").ok());
+  EXPECT_EQ(type_of("blk.0.attn_v.weight"), DType::kQ3_K);
+}
+
+TEST_F(QuantizeTest, PatternsNameTypes) {
+  options_.types =
+      parse_type_patterns(" blk.1.attn_v.* = Q8_0,*attn_?.weight=iq4_nl ,*=F16").value();
+  ASSERT_TRUE(run(layers(2, 256, false), "Q4_K_M").ok());
+  EXPECT_EQ(type_of("blk.1.attn_v.weight"), DType::kQ8_0);
+  EXPECT_EQ(type_of("blk.0.attn_v.weight"), DType::kIQ4_NL);
+  EXPECT_EQ(type_of("blk.0.ffn_down.weight"), DType::kF16);
+  EXPECT_EQ(type_of("output.weight"), DType::kF16);
+  EXPECT_EQ(type_of("output_norm.weight"), DType::kF32);  // a vector
+  EXPECT_EQ(type_of("blk.0.attn_q.bias"), DType::kF32);
+  EXPECT_EQ(made_->metadata().get_u32("general.file_type").value(), 15U);
+
+  Lines lines;
+  options_.types = parse_type_patterns("output.weight=IQ1_S,*.attn_v.*=Q6_K").value();
+  ASSERT_TRUE(run(layers(1, 96, false), "Q8_0").ok());
+  EXPECT_EQ(type_of("output.weight"), DType::kIQ4_NL);
+  EXPECT_EQ(lines.take(),
+            (std::vector<std::string>{
+                "output.weight becomes IQ4_NL, not IQ1_S: rows of 96 are no multiple of 256",
+                "blk.0.attn_v.weight becomes Q8_0, not Q6_K: rows of 96 are no multiple of 256"}));
+
+  options_.types = parse_type_patterns("*_norm.weight=Q8_0").value();
+  const Status status = run(layers(1, 96, false), "Q8_0");
+  EXPECT_EQ(status.code(), Code::kInvalidArgument);
+  EXPECT_STREQ(status.message(), "\"*_norm.weight\" matches no matrix of the model");
+}
+
+TEST(TypePatterns, WhatIsNotOneIsRefused) {
+  for (const auto& [text, part] : {std::pair{"a", "\"a\" is not PATTERN=TYPE"},
+                                   {"=Q8_0", "\"=Q8_0\" is not"},
+                                   {"a=Q8_0,,b=Q8_0", "\"\" is not"},
+                                   {"a=Q8_1", "\"Q8_1\" is not one of F32, "},
+                                   {"a=Q4_K_M", "\"Q4_K_M\" is not one of"},
+                                   {"a=", "\"\" is not one of"}}) {
+    const auto parsed = parse_type_patterns(text);
+    ASSERT_FALSE(parsed.ok()) << text;
+    EXPECT_EQ(parsed.status().code(), Code::kInvalidArgument);
+    EXPECT_NE(std::string(parsed.status().message()).find(part), std::string::npos)
+        << parsed.status().message();
+  }
+  EXPECT_TRUE(parse_type_patterns("")->empty());
+  EXPECT_EQ((*parse_type_patterns("a=b=Q8_0"))[0].pattern, "a=b");
+}
+
+TEST(TypePatterns, Matching) {
+  for (const auto& [pattern, text] : {std::pair{"", ""},
+                                      {"*", ""},
+                                      {"*", "abc"},
+                                      {"a*c", "abbc"},
+                                      {"*b*b*", "abab"},
+                                      {"*aab", "aaaab"},
+                                      {"?b?", "abc"},
+                                      {"**", "x"}}) {
+    EXPECT_TRUE(matches_pattern(pattern, text)) << pattern << ' ' << text;
+  }
+  for (const auto& [pattern, text] : {std::pair{"", "a"},
+                                      {"?", ""},
+                                      {"a*c", "abcd"},
+                                      {"A", "a"},
+                                      {"*b?", "ab"},
+                                      {"blk.*.attn_v.weight", "blk.1.attn_v.weights"}}) {
+    EXPECT_FALSE(matches_pattern(pattern, text)) << pattern << ' ' << text;
+  }
+  // A hostile pattern takes no more than the product of the lengths.
+  std::string stars;
+  for (int i = 0; i < 2000; ++i) stars += "*a";
+  EXPECT_FALSE(matches_pattern(stars + "b", std::string(20000, 'a')));
+}
+
+std::vector<float> ramp(size_t n) {
+  std::vector<float> values(n);
+  for (size_t i = 0; i < n; ++i) values[i] = static_cast<float>(i * 37 % 101) / 50.0F;
+  return values;
+}
+
+TEST_F(QuantizeTest, ImportanceIsThatOfTheColumns) {
+  GgufWriter writer;
+  const std::vector<std::byte> bytes = floats(size_t{256} * 12 * 3);
+  writer.tensor("blk.0.ffn_down_exps.weight", 0, {256, 12, 3}, bytes);
+  writer.tensor("blk.0.attn_q.weight", 0, {256, 12}, floats(size_t{256} * 12));
+  const Importance importance(std::map<std::string, std::vector<float>>{
+      {"blk.0.ffn_down_exps.weight", ramp(size_t{256} * 3)}, {"blk.0.attn_q.weight", ramp(256)}});
+  options_.importance = &importance;
+  for (const char* name : {"IQ4_NL", "TQ2_0", "Q4_0", "Q2_0"}) {
+    const DType type = name == std::string("Q2_0")     ? DType::kQ2_0
+                       : name == std::string("TQ2_0")  ? DType::kTQ2_0
+                       : name == std::string("IQ4_NL") ? DType::kIQ4_NL
+                                                       : DType::kQ4_0;
+    std::vector<float> x(size_t{256} * 12 * 3);
+    std::memcpy(x.data(), bytes.data(), bytes.size());
+    ASSERT_TRUE(run(writer, name, 1).ok());
+    const std::vector<std::byte> alone = out_;
+    const auto data = made_->find_tensor("blk.0.ffn_down_exps.weight")->data;
+    std::vector<std::byte> wanted(data.size());
+    const std::vector<float> all = ramp(size_t{256} * 3);
+    for (size_t row = 0; row < 36; ++row) {
+      quant::find_format(type)->encode_by(x.data() + 256 * row, all.data() + row / 12 * 256,
+                                          wanted.data() + data.size() / 36 * row, 256);
+    }
+    EXPECT_TRUE(std::equal(data.begin(), data.end(), wanted.begin())) << name;
+    for (const int32_t threads : {2, 3}) {
+      ASSERT_TRUE(run(writer, name, threads).ok());
+      EXPECT_EQ(out_, alone) << threads;
+    }
+  }
+}
+
+TEST_F(QuantizeTest, ImportanceOfAnotherModelIsRefused) {
+  const GgufWriter writer = layers(1, 256, false);
+  for (const auto& [name, size, part] :
+       {std::tuple{"blk.7.attn_q.weight", 256, "it has tensor blk.7.attn_q.weight"},
+        {"blk.0.attn_q.weight", 255, "blk.0.attn_q.weight it has 255 columns, not 256"},
+        {"blk.0.attn_q.weight", 512, "512 columns, not 256"}}) {
+    const Importance importance(
+        std::map<std::string, std::vector<float>>{{name, ramp(static_cast<size_t>(size))}});
+    options_.importance = &importance;
+    const Status status = run(writer, "Q8_0");
+    EXPECT_EQ(status.code(), Code::kInvalidArgument);
+    EXPECT_NE(std::string(status.message()).find(part), std::string::npos) << status.message();
+  }
+}
+
+TEST_F(QuantizeTest, FewBitsWithoutImportanceAreToldOf) {
+  using All = std::vector<std::string>;
+  Lines lines;
+  ASSERT_TRUE(run(layers(1, 256, false), "IQ2_XXS").ok());
+  EXPECT_EQ(lines.take(), (All{"token_embd.weight and 3 more tensors get less than 3 bits a weight "
+                               "without an importance matrix: expect large errors"}));
+  ASSERT_TRUE(run(layers(1, 256, false), "IQ3_S").ok());
+  EXPECT_EQ(lines.take(), All());
+  const Importance importance(std::map<std::string, std::vector<float>>{
+      {"blk.0.attn_q.weight", ramp(256)}, {"blk.0.attn_v.weight", ramp(256)}});
+  options_.importance = &importance;
+  ASSERT_TRUE(run(layers(1, 256, false), "IQ3_XXS").ok());
+  EXPECT_EQ(lines.take(), (All{"output.weight and 1 more tensor are not in the importance matrix: "
+                               "all columns count alike"}));
+  ASSERT_TRUE(run(layers(1, 256, false), "IQ2_XXS").ok());
+  EXPECT_EQ(lines.take(), (All{"token_embd.weight and 1 more tensor get less than 3 bits a weight "
+                               "without an importance matrix: expect large errors",
+                               "output.weight is not in the importance matrix: all columns count "
+                               "alike"}));
+}
+
 TEST_F(QuantizeTest, TheSameTypeIsCopied) {
   ASSERT_TRUE(run(layers(2, 256, false), "Q4_K_M", 2).ok());
   const std::vector<std::byte> first = out_;
@@ -234,7 +650,7 @@ TEST_F(QuantizeTest, TheSameTypeIsCopied) {
   auto file = gguf::GgufFile::parse(in_);
   const auto pool = ThreadPool::create(1).value();
   auto out = NewFile::create((folder_ / "again").string());
-  ASSERT_TRUE(quantize(**file, *find_recipe("Q4_K_M"), *pool, {}, *out).ok());
+  ASSERT_TRUE(quantize(**file, *find_recipe("Q4_K_M"), QuantOptions(), *pool, {}, *out).ok());
   ASSERT_TRUE(out->finish().ok());
   std::ifstream stream(folder_ / "again", std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(stream), {}};
@@ -285,7 +701,7 @@ TEST_F(QuantizeTest, WhatIsNoWeightStaysAndWhatIsUnknownIsRefused) {
   ASSERT_TRUE(run(writer, "Q8_0").ok());
   EXPECT_EQ(type_of("table"), DType::kI32);
   EXPECT_EQ(made_->find_tensor("table")->data[5], std::byte{7});
-  // A type that is only read becomes another.
+  // Any type that has a codec becomes another.
   writer.tensor("low.weight", 19, {256, 2}, std::vector<std::byte>(100, std::byte{1}));  // IQ1_S
   ASSERT_TRUE(run(writer, "Q8_0").ok());
   EXPECT_EQ(type_of("low.weight"), DType::kQ8_0);

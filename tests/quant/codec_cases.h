@@ -11,6 +11,7 @@
 
 #include "base/rng.h"
 #include "quant/format.h"
+#include "support/low_bit_types.h"
 #include "tensor/half.h"
 
 namespace gen::quant {
@@ -56,6 +57,17 @@ inline std::vector<std::byte> encode(DType type, const std::vector<float>& x) {
   EXPECT_TRUE(dtype_row_bytes(type, x.size(), &bytes));
   std::vector<std::byte> blocks(bytes);
   find_format(type)->encode(x.data(), blocks.data(), static_cast<int64_t>(x.size()));
+  return blocks;
+}
+
+/// `importance` is of each weight.
+inline std::vector<std::byte> encode(DType type, const std::vector<float>& x,
+                                     const std::vector<float>& importance) {
+  uint64_t bytes = 0;
+  EXPECT_TRUE(dtype_row_bytes(type, x.size(), &bytes));
+  std::vector<std::byte> blocks(bytes);
+  find_format(type)->encode_by(x.data(), importance.data(), blocks.data(),
+                               static_cast<int64_t>(x.size()));
   return blocks;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Proves the decoders of the types that are only decoded: a block of each and the hash of 5,000
+// Proves the decoders of the types of few bits: a block of each and the hash of 5,000
 // random ones against what another program made of them (low_bit.golden), exactly. Random bytes
 // reach every entry of the codebooks.
 #include <gtest/gtest.h>
@@ -39,17 +39,9 @@ class RandomBlocks {
   uint64_t state_ = 88172645463325252U;
 };
 
-std::vector<DType> decoded_only() {
-  std::vector<DType> types;
-  for (const Format& format : formats()) {
-    if (format.encode == nullptr) types.push_back(format.type);
-  }
-  return types;
-}
-
 std::map<std::string, DType> names() {
   std::map<std::string, DType> all;
-  for (const DType type : decoded_only()) all[dtype_name(type)] = type;
+  for (const DType type : test::kLowBitTypes) all[dtype_name(type)] = type;
   return all;
 }
 
@@ -108,7 +100,7 @@ TEST(LowBit, BlocksAreWhatAnotherProgramMakesOfThem) {
 }
 
 TEST(LowBit, HostileBytesAreNumbersOrNot) {
-  for (const DType type : decoded_only()) {
+  for (const DType type : test::kLowBitTypes) {
     const DTypeInfo& info = *dtype_info(type);
     // All ones: scales are NaN, indices the last ones. The buffers end where the block does.
     for (const std::byte fill : {std::byte{0x00}, std::byte{0xFF}, std::byte{0x7F}}) {

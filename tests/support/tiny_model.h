@@ -126,6 +126,13 @@ class TinyModel {
   [[nodiscard]] std::vector<double> logits(const std::vector<int32_t>& tokens,
                                            int32_t layers = 0) const;
 
+  /// What a matrix was multiplied with in the calls of logits() so far, by the tensor's name.
+  struct Inputs {
+    std::vector<double> squares;  // [matrices, columns], summed over rows
+    std::vector<int64_t> rows;    // [matrices]
+  };
+  [[nodiscard]] const std::map<std::string, Inputs>& inputs() const { return inputs_; }
+
   /// What a block that drafts, by default the first one, makes of tokens and of features
   /// [tokens.size(), hidden]: its logits, its hidden states, and these after its last norm; see
   /// tiny_model_draft.cpp.
@@ -155,6 +162,8 @@ class TinyModel {
   float next();
   [[nodiscard]] const Row* find(const std::string& name) const;
   [[nodiscard]] Row product(const std::string& name, const Row& x) const;
+  /// Matrix `e` of `count` reads x.
+  void note(const std::string& tensor, size_t e, size_t count, const Row& x) const;
   /// Values [first, first + n) of a product.
   [[nodiscard]] Row part(const std::string& name, const Row& x, int32_t first, int32_t n) const;
   /// Of attn_q, in which each head's gate lies behind it.
@@ -241,6 +250,7 @@ class TinyModel {
   GgufWriter writer_;
   std::map<std::string, Row> tensors_;           // as decoded from what the file holds
   mutable std::map<int32_t, Row> delta_states_;  // by layer
+  mutable std::map<std::string, Inputs> inputs_;
 };
 
 }  // namespace gen::test

@@ -31,10 +31,19 @@ engine::Activation cut(const engine::Activation& act, const std::vector<float>& 
 
 }  // namespace
 
+void TinyModel::note(const std::string& tensor, size_t e, size_t count, const Row& x) const {
+  Inputs& inputs = inputs_[tensor];
+  inputs.squares.resize(count * x.size());
+  inputs.rows.resize(count);
+  for (size_t c = 0; c < x.size(); ++c) inputs.squares[e * x.size() + c] += x[c] * x[c];
+  ++inputs.rows[e];
+}
+
 /// "<name>.weight" x + "<name>.bias"
 TinyModel::Row TinyModel::product(const std::string& name, const Row& x) const {
   const Row& weight = *find(name + ".weight");
   const Row* bias = find(name + ".bias");
+  note(name + ".weight", 0, 1, x);
   Row y(weight.size() / x.size());
   for (size_t n = 0; n < y.size(); ++n) {
     for (size_t c = 0; c < x.size(); ++c) y[n] += weight[n * x.size() + c] * x[c];
@@ -402,6 +411,7 @@ TinyModel::Row TinyModel::stacked(const std::string& name, int32_t e, const Row&
   const Row* bias = find(name + ".bias");
   const bool both = name.ends_with("ffn_gate_up_exps");  // have the scale of up
   const Row* scale = find((both ? name.substr(0, name.size() - 12) + "up_exps" : name) + ".scale");
+  note(name + ".weight", static_cast<size_t>(e), weight.size() / outputs / x.size(), x);
   Row y(outputs);
   for (size_t n = 0; n < outputs; ++n) {
     const size_t row = static_cast<size_t>(e) * outputs + n;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Weights of any type for tests: encoded, or random blocks of the same size where a type is only
-// decoded. What they stand for is what decode() says.
+// Weights of any type for tests: encoded, or random blocks of the same size where encoding would
+// take long. What they stand for is what decode() says.
 #pragma once
 
 #include <algorithm>
@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "quant/format.h"
+#include "support/low_bit_types.h"
 #include "tensor/half.h"
 
 namespace gen::test {
@@ -64,7 +65,7 @@ inline void put_block_scale(DType type, uint16_t d, std::byte* block) noexcept {
 /// Writes the blocks of n weights: x encoded, or random ones as large as x.
 inline void write_weights(DType type, const float* x, std::byte* blocks, int64_t n) {
   const quant::Format& format = *quant::find_format(type);
-  if (format.encode != nullptr) {
+  if (!is_low_bit(type)) {
     format.encode(x, blocks, n);
     return;
   }

@@ -29,6 +29,7 @@ namespace LibGenerate
         Grammar,
         GrammarMatcher,
         GrammarOptions,
+        QuantizeOptions,
         TierConfig,
         CustomModelConfig,
         SsmState,
@@ -132,6 +133,7 @@ namespace LibGenerate
                 case HandleKind.Grammar: NativePINVOKE.gen_grammar_free(handle); break;
                 case HandleKind.GrammarMatcher: NativePINVOKE.gen_grammar_matcher_free(handle); break;
                 case HandleKind.GrammarOptions: NativePINVOKE.gen_grammar_options_free(handle); break;
+                case HandleKind.QuantizeOptions: NativePINVOKE.gen_quantize_options_free(handle); break;
                 case HandleKind.TierConfig: NativePINVOKE.kv_cache_tier_config_free(handle); break;
                 case HandleKind.CustomModelConfig: NativePINVOKE.gen_model_config_free(handle); break;
                 case HandleKind.GpuAllocator: NativePINVOKE.gen_gpu_allocator_release(handle); break;

@@ -109,6 +109,22 @@ namespace LibGenerate
                                       Utf8.Terminated(type, "type"), progress.Address, user);
         }
 
+        /// <summary>The same with options: which columns of weights count more, and types for single tensors.</summary>
+        public static void Quantize(string input, string output, string type, QuantizeOptions options,
+                                    CancellationToken cancellationToken = default(CancellationToken),
+                                    IProgress<double> progress = null)
+        {
+            if (options == null) throw new ArgumentNullException("options");
+            using (var flag = new ProgressFlag(cancellationToken))
+            using (Handle native = options.ToNative())
+            {
+                flag.Run(() => Native.gen_model_quantize_with(
+                             Utf8.Terminated(input, "input"), Utf8.Terminated(output, "output"), Utf8.Terminated(type, "type"),
+                             native, new NativeSymbol(ProgressFlag.Callback).Address, flag.User),
+                         progress);
+            }
+        }
+
         /// <summary>
         /// Writes a GGUF file of a model with an adapter in its weights, multiplied by the scale. The type is as Quantize takes
         /// it; with null every tensor has the type that it has in the model.
@@ -297,6 +313,30 @@ namespace LibGenerate
             if (chat == null) throw new ArgumentNullException("chat");
             return Sized.Array((int[] ids, long capacity, out long n) =>
                 Native.gen_chat_encode(Handle, chat.Handle, addGenerationPrompt ? 1 : 0, ids, capacity, out n));
+        }
+
+        /// <summary>
+        /// Writes an importance matrix: how large the inputs of the model's matrices are on the tokens of a text, in windows
+        /// of `context` tokens, 0 for the usual number. The file keeps the text's name, which may be null.
+        /// </summary>
+        public void Importance(int[] tokens, int context, string textName, string output,
+                               CancellationToken cancellationToken = default(CancellationToken),
+                               IProgress<double> progress = null)
+        {
+            using (var flag = new ProgressFlag(cancellationToken))
+            {
+                flag.Run(() => Importance(tokens, context, textName, output, new NativeSymbol(ProgressFlag.Callback), flag.User),
+                         progress);
+            }
+        }
+
+        /// <summary>The same with a gen_progress_callback in C.</summary>
+        public void Importance(int[] tokens, int context, string textName, string output, NativeSymbol progress, IntPtr user)
+        {
+            if (tokens == null) throw new ArgumentNullException("tokens");
+            Native.gen_model_importance(Handle, tokens, tokens.Length, context,
+                                        textName != null ? Utf8.Terminated(textName, "textName") : null,
+                                        Utf8.Terminated(output, "output"), progress.Address, user);
         }
 
         /// <summary>Runs the model over tokens that follow what the cache holds: logits of the last one.</summary>

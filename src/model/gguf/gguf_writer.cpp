@@ -26,6 +26,22 @@ void HeaderWriter::set_u32(std::string_view key, uint32_t value) {
   append_value(&metadata_, value);
 }
 
+void HeaderWriter::set_string(std::string_view key, std::string_view value) {
+  ++entries_;
+  append_text(&metadata_, key);
+  append_value(&metadata_, static_cast<uint32_t>(ValueType::kString));
+  append_text(&metadata_, value);
+}
+
+void HeaderWriter::set_strings(std::string_view key, std::span<const std::string> values) {
+  ++entries_;
+  append_text(&metadata_, key);
+  append_value(&metadata_, static_cast<uint32_t>(ValueType::kArray));
+  append_value(&metadata_, static_cast<uint32_t>(ValueType::kString));
+  append_value(&metadata_, static_cast<uint64_t>(values.size()));
+  for (const std::string& value : values) append_text(&metadata_, value);
+}
+
 bool HeaderWriter::add_tensor(const TensorInfo& like, DType type) {
   uint64_t bytes = 0;
   const auto row = static_cast<uint64_t>(like.shape[0]);

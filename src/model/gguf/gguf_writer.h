@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -24,6 +25,8 @@ class HeaderWriter {
   /// Keys are the caller's to keep unique.
   void copy(const Value& entry);
   void set_u32(std::string_view key, uint32_t value);
+  void set_string(std::string_view key, std::string_view value);
+  void set_strings(std::string_view key, std::span<const std::string> values);
   /// A tensor of the name and shape of `like`, whose data follows that of the tensor before it.
   /// False if rows of that length cannot be stored as `type`, or if sizes overflow.
   [[nodiscard]] bool add_tensor(const TensorInfo& like, DType type);

@@ -438,6 +438,10 @@ static class Caches
         {
             Check.That(smaller.Memory(ModelMemory.File) < model.Memory(ModelMemory.File) * 1.2, "quantised");
         }
+        string importance = Path.Combine(folder, "importance.gguf");
+        model.Importance(new[] { 1, 2, 3, 4, 5 }, 4, "text", importance);
+        Check.That(File.ReadAllText(importance).Contains("blk.0.attn_q.weight.in_sum2"), "importance");
+        Check.Fails(Status.OutOfRange, () => model.Importance(new[] { 1 }, 1 << 20, null, importance), "a window");
         Check.Fails(Status.Format, () => Model.MergeAdapter(Given.StoryPath, Given.StoryPath, 1, quantized), "no adapter");
         Check.Fails(Status.InvalidArgument, () => Model.MergeAdapter(Given.StoryPath, Given.StoryPath, 1, quantized, "Q9"), "a type");
         Check.Fails(Status.InvalidArgument, () => Model.MergeAdapter(Given.StoryPath, quantized, 1, quantized), "the adapter's file");

@@ -400,6 +400,17 @@ func TestEstimatesAndQuantizing(t *testing.T) {
 	if description := must(small.Describe()); !strings.Contains(description, "Q8_0") {
 		t.Error(description)
 	}
+	sums := t.TempDir() + "/importance.gguf"
+	ok(t, m.ImportanceContext(context.Background(), []int32{1, 2, 3, 4, 5}, 4, "text", sums, nil))
+	if _, err := generate.LoadModel(sums); err == nil {
+		t.Error("an importance matrix is no model")
+	}
+	if data := must(os.ReadFile(sums)); !bytes.Contains(data, []byte("blk.0.attn_q.weight.in_sum2")) {
+		t.Error(len(data))
+	}
+	if err := m.Importance([]int32{1}, 1<<20, "", sums); !errors.Is(err, generate.ErrOutOfRange) {
+		t.Error(err)
+	}
 	if err := generate.Quantize(storyPath(), out, "Q9"); !errors.Is(err, generate.ErrInvalidArgument) {
 		t.Error(err)
 	}

@@ -40,6 +40,12 @@ final class ProgressTest {
     Model.quantize(Check.MODEL, out, "Q6_K", progress);
   }
 
+  private static void importance(DoubleConsumer progress) {
+    try (Model model = Model.load(Check.MODEL)) {
+      model.importance(new int[] {1, 2, 3, 4, 5, 6, 7}, 4, "text", out, progress);
+    }
+  }
+
   public static void main(String[] args) throws Exception {
     folder = Files.createTempDirectory("generate");
     out = folder.resolve("out.gguf");
@@ -47,6 +53,7 @@ final class ProgressTest {
     Model.quantize(Check.MODEL, large, "F32", null);
     Check.test("a load tells how far it is", () -> tells(ProgressTest::load));
     Check.test("a quantisation tells how far it is", () -> tells(ProgressTest::quantize));
+    Check.test("an importance matrix tells how far it is", () -> tells(ProgressTest::importance));
     Check.test("so does a load from memory", ProgressTest::memory);
     Check.test("an exception comes out of a load", () -> throwing(ProgressTest::load, () -> true));
     Check.test("an exception stops a quantisation", () -> throwing(ProgressTest::quantize, ProgressTest::noFile));

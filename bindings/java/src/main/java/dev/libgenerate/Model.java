@@ -100,6 +100,17 @@ public final class Model extends Handle {
     Progress.run(progress, (callback, user) -> Native.gen_model_quantize(from, to, name, callback, user));
   }
 
+  /** The same with options: which columns of weights count more, and types for single tensors. */
+  public static void quantize(Path in, Path out, String type, QuantizeOptions options, DoubleConsumer progress) {
+    byte[] from = Text.name(in);
+    byte[] to = Text.name(out);
+    byte[] name = Text.name(type);
+    Settings.use(options, o -> {
+      Progress.run(progress, (callback, user) -> Native.gen_model_quantize_with(from, to, name, o, callback, user));
+      return null;
+    });
+  }
+
   /**
    * Writes a GGUF file of a model with an adapter in its weights, multiplied by {@code scale}. An interrupt stops it.
    *
@@ -287,6 +298,25 @@ public final class Model extends Handle {
       if (ids.length > 0) Native.gen_chat_encode(m, c, open, ids, ids.length, n);
       return ids;
     }));
+  }
+
+  /**
+   * Writes an importance matrix: how large the inputs of the model's matrices are on the tokens of a text. An interrupt
+   * stops it.
+   *
+   * @param context tokens of a window, 0 for the usual number
+   * @param textName what the file is to say of the text, or null
+   */
+  public void importance(int[] tokens, int context, String textName, Path out) {
+    importance(tokens, context, textName, out, null);
+  }
+
+  /** The same, with progress as {@link #quantize(Path, Path, String, DoubleConsumer)} tells it. */
+  public void importance(int[] tokens, int context, String textName, Path out, DoubleConsumer progress) {
+    byte[] text = Text.name(textName);
+    byte[] to = Text.name(out);
+    Progress.run(progress, (callback, user) -> run(
+        m -> Native.gen_model_importance(m, tokens, tokens.length, context, text, to, callback, user)));
   }
 
   /** Runs the model over tokens that follow what the cache holds. Gives the logits of the last one. */

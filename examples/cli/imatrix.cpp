@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// generate imatrix: makes an importance matrix from a calibration text, for quantize --importance.
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "model_file.h"
+#include "new_model.h"
+#include "text_file.h"
+
+namespace cli {
+namespace {
+
+struct Imatrix {
+  ModelChoice model;
+  std::string file;
+  std::string out;
+  int32_t context = 512;
+  int32_t chunks = 0;  // 0: all of the text
+};
+
+/// How many tokens the tokenizer puts before a text.
+size_t n_before(const Model& model) {
+  gen_error error;
+  size_t n = 0;
+  check(gen_tokenizer_encode(gen_model_tokenizer(model.get()), "", 0, GEN_ENCODE_ADD_BOS, nullptr,
+                             0, &n, &error),
+        error);
+  return n;
+}
+
+void imatrix(const Imatrix& options) {
+  std::error_code ignored;
+  for (const std::string& in : {find_file(options.model.path, "story.gguf"), options.file}) {
+    if (std::filesystem::equivalent(in, options.out, ignored))
+      throw Failure("out '" + options.out + "' is a file to read");
+  }
+  const Model model = load_model(options.model);
+  std::vector<int32_t> tokens = tokens_of_file(model, options.file);
+  if (tokens.empty()) throw Failure("'" + options.file + "' has no tokens");
+  const int32_t most = gen_model_config_max_seq_len(gen_model_get_config(model.get()));
+  const int32_t context = std::min(options.context, most);
+  if (options.chunks > 0) {
+    const auto fresh = static_cast<size_t>(context) - n_before(model);
+    tokens.resize(std::min(tokens.size(), static_cast<size_t>(options.chunks) * fresh));
+  }
+  const std::string name = std::filesystem::path(options.file).filename().string();
+  write_model("evaluating", options.out, [&](auto progress, void* user, gen_error* error) {
+    return gen_model_importance(model.get(), tokens.data(), tokens.size(), context, name.c_str(),
+                                options.out.c_str(), progress, user, error);
+  });
+}
+
+}  // namespace
+
+void add_imatrix(CLI::App& app) {
+  auto options = std::make_shared<Imatrix>();
+  CLI::App* command =
+      app.add_subcommand("imatrix", "measure which weights matter, for quantize --importance");
+  add_model_options(*command, options->model);
+  command->add_option("-f,--file", options->file, "UTF-8 text to measure with")->required();
+  command->add_option("-o,--output", options->out, "GGUF file to write")->required();
+  command
+      ->add_option("--context", options->context, "tokens per window, at most the model's context")
+      ->check(CLI::Range(2, 1 << 20))
+      ->capture_default_str();
+  command->add_option("--chunks", options->chunks, "windows to evaluate; 0 for the whole text")
+      ->check(CLI::Range(0, 1 << 20))
+      ->capture_default_str();
+  command->callback([options] { imatrix(*options); });
+}
+
+}  // namespace cli
