@@ -8,6 +8,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <string>
@@ -16,6 +18,7 @@
 #include "golden/random_models.h"
 #include "model/gguf/gguf_file.h"
 #include "support/gguf_rewrite.h"
+#include "support/gguf_writer.h"
 
 namespace gen::test {
 namespace {
@@ -553,6 +556,64 @@ TEST(Skipped, TensorsThatTheTextHasNoUseFor) {
       log.says("skipped: 1 tensors that no model of this architecture has, 64 bytes "
                "(something.else)"))
       << log.lines();
+}
+
+std::string written(const std::string& name, const std::vector<std::byte>& bytes) {
+  const std::string path = ::testing::TempDir() + "ollama_test_" + name + ".gguf";
+  EXPECT_TRUE(write_file(path, bytes));
+  return path;
+}
+
+TEST(Skipped, EstimatesDoNotCountThem) {
+  const std::vector<std::byte> original = make_random_model("llama-f32");
+  GgufRewrite file(original);
+  constexpr uint64_t kMore = 1 << 20;
+  file.add_tensor("v.blk.0.attn_q.weight", kMore / 4);
+  const auto estimate = [](const std::string& path, const char* key) {
+    gen_error error = {};
+    gen_memory_estimate* raw = nullptr;
+    EXPECT_EQ(gen_estimate_memory(path.c_str(), nullptr, nullptr, &raw, &error), GEN_OK)
+        << error.message;
+    size_t bytes = 0;
+    EXPECT_EQ(gen_memory_estimate_get(raw, key, &bytes, &error), GEN_OK);
+    gen_memory_estimate_free(raw);
+    return bytes;
+  };
+  const std::string plain = written("plain", original);
+  const std::string media = written("media", file.build());
+  for (const char* key : {"weights", "workspace", "cache", "peak"}) {
+    EXPECT_EQ(estimate(media, key), estimate(plain, key)) << key;
+  }
+  EXPECT_LT(estimate(media, "mapped"), estimate(plain, "mapped") + 4096);
+  EXPECT_GE(estimate(media, "file"), estimate(plain, "file") + kMore);
+  std::remove(plain.c_str());
+  std::remove(media.c_str());
+}
+
+/// What reads a file otherwise sees the same: a quantised file is llama.cpp's in form.
+TEST(OllamasFiles, AreQuantisedAndTokenizedAsOthers) {
+  const std::vector<std::byte> original = make_random_model("gpt-oss-f32");
+  GgufRewrite file(original);
+  gptoss(file);
+  const std::string from = written("from", file.build());
+  const std::string to = from + ".q8_0";
+  gen_error error = {};
+  ASSERT_EQ(gen_model_quantize(from.c_str(), to.c_str(), "q8_0", nullptr, nullptr, &error), GEN_OK)
+      << error.message;
+  const auto made = gguf::GgufFile::open(to);
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  GgufRewrite plain(original);
+  for (const GgufRewrite::Tensor& each : plain.tensors) {
+    EXPECT_NE(made.value()->find_tensor(each.name), nullptr) << each.name;
+  }
+  EXPECT_EQ(made.value()->metadata().get_string("general.architecture").value(), "gpt-oss");
+  EXPECT_EQ(made.value()->metadata().get_u32("gpt-oss.expert_feed_forward_length").value(), 256U);
+  EXPECT_FALSE(made.value()->metadata().has("gptoss.block_count"));
+  gen_tokenizer* tokenizer = nullptr;
+  EXPECT_EQ(gen_tokenizer_load(from.c_str(), &tokenizer, &error), GEN_OK) << error.message;
+  gen_tokenizer_free(tokenizer);
+  std::remove(from.c_str());
+  std::remove(to.c_str());
 }
 
 TEST(Skipped, NotWhatWouldChangeTheText) {

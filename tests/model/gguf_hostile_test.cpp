@@ -242,7 +242,7 @@ const std::vector<Row>& rows() {
       {"row that is no whole block", poke<uint64_t>("b.dim0", 48), Code::kFormat,
        "tensor 'b': row length 48 is no multiple of 32"},
       {"removed tensor type", poke<uint32_t>("a.type", 4), Code::kUnsupported,
-       "tensor 'a': type 4 (Q4_2) is not supported"},
+       "tensor 'a': type 4 (Q4_2, or MXFP4 of ollama's first files) is not supported"},
       {"later tensor type", poke<uint32_t>("a.type", 200), Code::kUnsupported,
        "tensor 'a': type 200 is not supported"},
       {"first type of ik_llama.cpp", poke<uint32_t>("a.type", 133), Code::kUnsupported,

@@ -39,7 +39,9 @@ std::string describe_foreign_type(uint32_t number) {
   bool known = false;
   for (const ForeignType& type : kForeignTypes) {
     if (type.number != number) continue;
-    text.append(" (").append(type.name).append(")");
+    // Files of ollama's first days have halves of bytes in another order than MXFP4 has.
+    const char* const or_else = number == 4 ? ", or MXFP4 of ollama's first files" : "";
+    text.append(" (").append(type.name).append(or_else).append(")");
     known = true;
   }
   const bool of_ik =

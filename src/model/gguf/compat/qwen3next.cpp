@@ -74,7 +74,8 @@ Status translate_draft(Edit& file) {
   }
   const std::string blocks = file.key("block_count");
   const std::string drafts = file.key("nextn_predict_layers");
-  if (count == 0 || !file.has(blocks) || file.has(drafts)) return {};
+  const bool whole = count > 0 && file.tensor("mtp.fc.weight") != nullptr;
+  if (!whole || !file.has(blocks) || file.has(drafts)) return {};
   GEN_ASSIGN(const uint32_t n, file.u32(blocks, 0));
   constexpr uint32_t kMostBlocks = 4096;
   if (n >= kMostBlocks) return {};  // refused when it is read
