@@ -240,11 +240,17 @@ TEST(GgufVocab, OtherKinds) {
 }
 
 TEST(GgufVocab, ScoresMayBeWholeNumbers) {
-  const auto spec =
-      read(sentencepiece().set_array<int32_t>("tokenizer.ggml.scores", {0, -1, 7, 16777217, -9}));
+  const auto with = [](const std::vector<int32_t>& scores) {
+    return read(GgufWriter()
+                    .set_string("tokenizer.ggml.model", "llama")
+                    .set_strings("tokenizer.ggml.tokens", {"<unk>", "<s>", "</s>", "a", "b"})
+                    .set_array<int32_t>("tokenizer.ggml.scores", scores)
+                    .set_array<int32_t>("tokenizer.ggml.token_type", {2, 3, 3, 1, 1}));
+  };
+  const auto spec = with({0, -1, 7, 16777217, -9});
   ASSERT_TRUE(spec.ok()) << spec.status().message();
   EXPECT_EQ(spec.value().scores, (std::vector<float>{0, -1, 7, 16777216, -9}));
-  const auto few = read(sentencepiece().set_array<int32_t>("tokenizer.ggml.scores", {0}));
+  const auto few = with({0});
   ASSERT_FALSE(few.ok());
   EXPECT_STREQ(few.status().message(), "metadata 'tokenizer.ggml.scores': 1 elements for 5 tokens");
 }

@@ -150,6 +150,12 @@ static class Scenarios
         Check.Equal(1, Given.Story.Tokenizer.Special(SpecialToken.Begin), "begin");
         Check.Throws<ArgumentException>(() => Given.Story.Tokenizer.Encode("half \uD83D"), "half a character");
         using (var own = new Tokenizer(Given.StoryPath)) Check.Same(new[] { 912 }, own.Encode("Once"), "loaded alone");
+        using (var own = new Tokenizer(Given.StoryPath, new ModelOptions { Threads = 1 }))
+        {
+            Check.Same(new[] { 912 }, own.Encode("Once"), "loaded with options");
+        }
+        var named = new ModelOptions().Set("pre_tokenizer", "qwen2");
+        Check.Throws<GenerateException>(() => new Tokenizer(Given.StoryPath, named), "no pre-tokenizers");
     }
 
     [Test]

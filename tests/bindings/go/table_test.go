@@ -54,9 +54,12 @@ func TestTableTexts(t *testing.T) {
 }
 
 func TestTableTokenizer(t *testing.T) {
-	loaded, err := generate.LoadTokenizer(storyPath())
+	loaded, err := generate.LoadTokenizer(storyPath(), generate.WithThreads(1))
 	ok(t, err)
 	defer loaded.Close()
+	if _, err := generate.LoadTokenizer(storyPath(), generate.WithModelSetting("pre_tokenizer", "qwen2")); err == nil {
+		t.Error("a pre-tokenizer for a vocabulary that has none")
+	}
 	for _, tokenizer := range []*generate.Tokenizer{story.Tokenizer(), loaded} {
 		for _, want := range table.Tokenizer {
 			var flags generate.EncodeFlags
