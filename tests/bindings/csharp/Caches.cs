@@ -437,6 +437,13 @@ static class Caches
         {
             Check.That(smaller.Memory(ModelMemory.File) < model.Memory(ModelMemory.File) * 1.2, "quantised");
         }
+        long eight = new FileInfo(quantized).Length;
+        var some = new QuantizeOptions { Types = "blk.0.*=F16" };
+        Check.That(some.Describe().Contains("blk.0.*=F16"), "described");
+        Model.Quantize(Given.StoryPath, quantized, "Q8_0", some);
+        Check.That(new FileInfo(quantized).Length > eight, "more bits for one layer");
+        Check.Fails(Status.Io, () => Model.Quantize(Given.StoryPath, quantized, "Q8_0", new QuantizeOptions { Importance = "/no/such" }),
+                    "no importance");
         Check.Fails(Status.Format, () => Model.MergeAdapter(Given.StoryPath, Given.StoryPath, 1, quantized), "no adapter");
         Check.Fails(Status.InvalidArgument, () => Model.MergeAdapter(Given.StoryPath, Given.StoryPath, 1, quantized, "Q9"), "a type");
         Check.Fails(Status.InvalidArgument, () => Model.MergeAdapter(Given.StoryPath, quantized, 1, quantized), "the adapter's file");
