@@ -2,6 +2,7 @@
 // generate quantize: writes a model with its weights in another type.
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "commands.h"
@@ -25,8 +26,12 @@ void quantize(const Quantize& options) {
   gen_error error;
   check(gen_quantize_options_set(used.get(), "importance", options.importance.c_str(), &error),
         error);
-  check_option("--type", gen_quantize_options_set(used.get(), "types", types.c_str(), &error),
-               error);
+  if (gen_quantize_options_set(used.get(), "types", types.c_str(), &error) != GEN_OK) {
+    const std::string_view message = error.message;
+    constexpr std::string_view kKey = "types";
+    throw Failure(
+        "--type" + std::string(message.substr(message.starts_with(kKey) ? kKey.size() : 0)), 2);
+  }
   write_model("quantising", options.out, [&](auto progress, void* user, gen_error* failure) {
     return gen_model_quantize_with(options.in.c_str(), options.out.c_str(), options.type.c_str(),
                                    used.get(), progress, user, failure);

@@ -244,8 +244,9 @@ std::string load_model(World& world) {
 }
 
 std::string quantise(World& world) {
-  return status_of(gen_model_quantize(world.path.c_str(), (world.folder + "/q8").c_str(), "Q8_0",
-                                      progress, &world, &world.error));
+  return status_of(gen_model_quantize_with(world.path.c_str(), (world.folder + "/q8").c_str(),
+                                           "Q8_0", world.slot<gen_quantize_options>(), progress,
+                                           &world, &world.error));
 }
 
 std::string importance(World& world) {

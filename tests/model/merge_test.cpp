@@ -157,7 +157,13 @@ TEST(Merge, TypesAreKept) {
                                      {DType::kQ4_0, 64},
                                      {DType::kMXFP4, 64},
                                      {DType::kQ4_K, 256},
-                                     {DType::kQ6_K, 256}}) {
+                                     {DType::kQ6_K, 256},
+                                     {DType::kIQ1_M, 256},
+                                     {DType::kIQ2_XXS, 256},
+                                     {DType::kIQ3_S, 256},
+                                     {DType::kTQ2_0, 256},
+                                     {DType::kQ1_0, 256},
+                                     {DType::kNVFP4, 64}}) {
     SCOPED_TRACE(dtype_name(type));
     test::TinyModelSpec spec;
     spec.type = type;
@@ -187,7 +193,7 @@ Bytes quantized(const Bytes& model, const char* type) {
   const auto file = gguf::GgufFile::parse(model).value();
   const auto pool = ThreadPool::create(1).value();
   return test::written(
-             [&](NewFile& out) { return quantize(*file, *find_recipe(type), *pool, {}, out); })
+             [&](NewFile& out) { return quantize(*file, *find_recipe(type), {}, *pool, {}, out); })
       .value();
 }
 

@@ -534,14 +534,14 @@ TEST(TypePatterns, WhatIsNotOneIsRefused) {
                                    {"a=Q8_1", "\"Q8_1\" is not one of F32, "},
                                    {"a=Q4_K_M", "\"Q4_K_M\" is not one of"},
                                    {"a=", "\"\" is not one of"}}) {
-    const auto parsed = parse_type_patterns(text);
+    auto parsed = parse_type_patterns(text);
     ASSERT_FALSE(parsed.ok()) << text;
     EXPECT_EQ(parsed.status().code(), Code::kInvalidArgument);
     EXPECT_NE(std::string(parsed.status().message()).find(part), std::string::npos)
         << parsed.status().message();
   }
   EXPECT_TRUE(parse_type_patterns("")->empty());
-  EXPECT_EQ((*parse_type_patterns("a=b=Q8_0"))[0].pattern, "a=b");
+  EXPECT_EQ(parse_type_patterns("a=b=Q8_0").value()[0].pattern, "a=b");
 }
 
 TEST(TypePatterns, Matching) {
