@@ -274,10 +274,3 @@ func DescribeQuantizeOptions(options ...QuantizeOption) (description string, err
 	})
 	return description, err
 }
-
-// QuantizeWith is Quantize with options.
-func QuantizeWith(in, out, kind string, options ...QuantizeOption) error {
-	return build(options, native.GenQuantizeOptionsNew, native.GenQuantizeOptionsFree, func(o uintptr) error {
-		return native.GenModelQuantizeWith(in, out, kind, o, 0, 0)
-	})
-}

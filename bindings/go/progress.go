@@ -31,6 +31,15 @@ func (m *Model) ImportanceContext(ctx context.Context, tokens []int32, window in
 	})
 }
 
+// QuantizeWith is QuantizeContext with options.
+func QuantizeWith(ctx context.Context, in, out, kind string, progress func(share float64), options ...QuantizeOption) error {
+	return build(options, native.GenQuantizeOptionsNew, native.GenQuantizeOptionsFree, func(o uintptr) error {
+		return watched(ctx, progress, func(callback, user Symbol) error {
+			return native.GenModelQuantizeWith(in, out, kind, o, uintptr(callback), uintptr(user))
+		})
+	})
+}
+
 // MergeAdapterContext is MergeAdapter that the context ends, with progress as LoadModelContext tells it.
 func MergeAdapterContext(ctx context.Context, model, adapter string, scale float32, out, kind string, progress func(share float64)) error {
 	return watched(ctx, progress, func(callback, user Symbol) error {

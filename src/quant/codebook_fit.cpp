@@ -115,7 +115,7 @@ NormalBlock::NormalBlock(const float* weights, const float* importance) noexcept
   const float largest = largest_magnitude(weights, 256);
   exponent = largest > 0.0F ? std::ilogb(largest) + 1 : 0;
   for (int i = 0; i < 256; ++i) x[i] = std::ldexp(weights[i], -exponent);
-  shares_of(importance, 256, shares);
+  shares_by_size(x, importance, 256, shares);
 }
 
 BlockFit::Sums BlockFit::sums_of(int run, double scale) const noexcept {

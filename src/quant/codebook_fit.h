@@ -93,7 +93,7 @@ class EntrySums {
 };
 
 /// 256 weights as fractions of a power of two that is at least the largest magnitude, and what they
-/// count.
+/// count (shares_by_size).
 struct NormalBlock {
   float x[256];
   float shares[256];

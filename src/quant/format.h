@@ -21,8 +21,8 @@ struct Format {
   /// Writes the n floats of `blocks`.
   void (*decode)(const std::byte* blocks, float* out, int64_t n);
   /// Writes the blocks of n finite floats. Magnitudes beyond the format saturate. `importance` is
-  /// null or has n numbers: what the squared errors of the weights count, of which only the
-  /// proportions in a block matter.
+  /// null or has n numbers: what the squared errors of the weights count, beside what the type
+  /// itself counts. Only proportions in a block matter.
   void (*encode_by)(const float* x, const float* importance, std::byte* blocks, int64_t n);
   /// Splits one block into its parts; nullptr for plain types. Writes the codes of the block's
   /// elements and the other parts that the type has, and leaves the rest of `parts` unchanged.

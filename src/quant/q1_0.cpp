@@ -15,7 +15,7 @@ namespace {
 
 Q1_0Block encode_block(const float* x, const float* importance) {
   float shares[128];
-  shares_of(importance, 128, shares);
+  shares_by_size(x, importance, 128, shares);
   double sum = 0.0;
   double total = 0.0;
   for (int i = 0; i < 128; ++i) {

@@ -17,7 +17,7 @@ struct Q1_0Block {
 static_assert(sizeof(Q1_0Block) == 18 && alignof(Q1_0Block) == 2);
 
 void unpack_q1_0(const std::byte* block, BlockParts& parts);
-/// d is the mean magnitude, which errs least.
+/// d is the mean magnitude, weighted by shares_by_size of shares.h.
 void encode_q1_0(const float* x, const float* importance, std::byte* blocks, int64_t n);
 
 }  // namespace gen::quant

@@ -16,7 +16,7 @@ namespace {
 
 Q2_0Block encode_block(const float* x, const float* importance) {
   float shares[64];
-  shares_of(importance, 64, shares);
+  shares_by_size(x, importance, 64, shares);
   Q2_0Block block = {};
   block.d = scale_to_f16(walk_scales(x, shares, 64, 2));
   for (int i = 0; i < 64; ++i) {

@@ -23,4 +23,22 @@ inline void shares_of(const float* importance, int n, float* shares) noexcept {
   }
 }
 
+/// The same times the square of each weight plus the mean of the squares, again as shares of the
+/// largest: how types of few bits count, in which errors of large weights do most harm.
+inline void shares_by_size(const float* x, const float* importance, int n, float* shares) noexcept {
+  shares_of(importance, n, shares);
+  double mean = 0.0;
+  double largest = 0.0;
+  for (int i = 0; i < n; ++i) {
+    const double squared = double{x[i]} * double{x[i]};
+    mean += squared / n;
+    largest = std::max(largest, squared);
+  }
+  if (largest == 0.0) return;
+  for (int i = 0; i < n; ++i) {
+    const double size = (mean + double{x[i]} * double{x[i]}) / (mean + largest);
+    shares[i] = static_cast<float>(double{shares[i]} * size);
+  }
+}
+
 }  // namespace gen::quant

@@ -30,7 +30,7 @@ void put_one_scale(uint16_t d, BlockParts& parts) noexcept {
 // The scale of 256 weights, as binary16, and their codes.
 uint16_t fit_ternary(const float* x, const float* importance, uint8_t* codes) {
   float shares[256];
-  shares_of(importance, 256, shares);
+  shares_by_size(x, importance, 256, shares);
   const uint16_t d = scale_to_f16(walk_scales(x, shares, 256, 1));
   for (int i = 0; i < 256; ++i) codes[i] = nearest_level(x[i], f16_to_f32(d), 1);
   return d;

@@ -411,6 +411,31 @@ class Forms(unittest.TestCase):
                              "rows of 40 are no multiple of 256, nor of 32\n")
             self.assertEqual(generate("quantize", given, made, "F16").stderr, b"")
 
+    def test_quantize_takes_types_and_importance(self):
+        with tempfile.TemporaryDirectory() as folder:
+            made, sums = os.path.join(folder, "made.gguf"), os.path.join(folder, "sums.dat")
+            self.assertEqual(generate("quantize", DRAFT, made, "Q4_0").returncode, 0)
+            small = os.path.getsize(made)
+            done = generate("quantize", "--type", "blk.0.*=F16", DRAFT, made, "Q4_0", "--type", "token_embd.*=Q8_0")
+            self.assertEqual((done.returncode, done.stderr), (0, b""))
+            self.assertGreater(os.path.getsize(made), small)
+            name = b"blk.0.attn_q.weight"
+            with open(sums, "wb") as file:  # the older form: one matrix, of whose columns the first counts
+                file.write(struct.pack("<ii", 1, len(name)) + name + struct.pack("<ii64f", 1, 64, 1, *[0] * 63))
+            done = generate("quantize", DRAFT, made, "Q4_0", "--importance", sums, "--type", "token_embd.*=Q4_1")
+            self.assertEqual(done.returncode, 0)
+            self.assertRegex(done.stderr.decode(), r"^warning: .* are not in the importance matrix: all columns count alike\n$")
+            for arguments, code, message in (
+                    (("--type", "nothing*=F16"), 1, '"nothing*" matches no matrix of the model'),
+                    (("--type", "*=Q4_K_M"), 2, '--type: "Q4_K_M" is not one of F32, '),
+                    (("--type", "*"), 2, '--type: "*" is not PATTERN=TYPE'),
+                    (("--importance", DRAFT), 1, "draft.gguf"),
+                    (("--importance", os.path.join(folder, "none")), 1, "none")):
+                done = generate("quantize", DRAFT, made, "Q4_0", *arguments)
+                self.assertEqual(done.returncode, code, done.stderr)
+                self.assertEqual(done.stderr.count(b"\n"), 1, done.stderr)
+                self.assertIn(message, done.stderr.decode())
+
     @staticmethod
     def write_narrow(path):
         """A GGUF file with one matrix of two rows of 40 floats."""

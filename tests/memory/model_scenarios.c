@@ -149,10 +149,10 @@ static void quantize(const void* with) {
   gen_quantize_options* options = NULL;
   MAKE(options, gen_quantize_options_new(&options, E));
   TRY(gen_quantize_options_set(options, "types", "*attn_v.weight=Q8_0,*=IQ4_NL", E));
-  char text[2048];
+  char described[2048];
   size_t n = 0;
-  TRY(gen_quantize_options_describe(options, text, sizeof text, &n, E));
-  SAME(text, n);
+  TRY(gen_quantize_options_describe(options, described, sizeof described, &n, E));
+  SAME(described, n);
   TRY(gen_model_quantize_with(sweep_model, path, "Q2_0", options, NULL, NULL, E));
   SAME_FILE(path);
   FREE(gen_quantize_options_free(options));

@@ -442,6 +442,13 @@ static class Caches
         model.Importance(new[] { 1, 2, 3, 4, 5 }, 4, "text", importance);
         Check.That(File.ReadAllText(importance).Contains("blk.0.attn_q.weight.in_sum2"), "importance");
         Check.Fails(Status.OutOfRange, () => model.Importance(new[] { 1 }, 1 << 20, null, importance), "a window");
+        long eight = new FileInfo(quantized).Length;
+        var some = new QuantizeOptions { Types = "blk.0.*=F16" };
+        Check.That(some.Describe().Contains("blk.0.*=F16"), "described");
+        Model.Quantize(Given.StoryPath, quantized, "Q8_0", some);
+        Check.That(new FileInfo(quantized).Length > eight, "more bits for one layer");
+        Check.Fails(Status.Io, () => Model.Quantize(Given.StoryPath, quantized, "Q8_0", new QuantizeOptions { Importance = "/no/such" }),
+                    "no importance");
         Check.Fails(Status.Format, () => Model.MergeAdapter(Given.StoryPath, Given.StoryPath, 1, quantized), "no adapter");
         Check.Fails(Status.InvalidArgument, () => Model.MergeAdapter(Given.StoryPath, Given.StoryPath, 1, quantized, "Q9"), "a type");
         Check.Fails(Status.InvalidArgument, () => Model.MergeAdapter(Given.StoryPath, quantized, 1, quantized), "the adapter's file");

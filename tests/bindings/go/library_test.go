@@ -414,6 +414,19 @@ func TestEstimatesAndQuantizing(t *testing.T) {
 	if err := generate.Quantize(storyPath(), out, "Q9"); !errors.Is(err, generate.ErrInvalidArgument) {
 		t.Error(err)
 	}
+	mixed := t.TempDir() + "/mixed.gguf"
+	types := generate.WithTensorTypes("blk.0.*=F16")
+	ok(t, generate.QuantizeWith(context.Background(), storyPath(), mixed, "Q8_0", nil, types))
+	if must(os.Stat(mixed)).Size() <= must(os.Stat(out)).Size() {
+		t.Error("one layer has more bits")
+	}
+	if description := must(generate.DescribeQuantizeOptions(types)); !strings.Contains(description, "blk.0.*=F16") {
+		t.Error(description)
+	}
+	none := generate.WithImportance("/no/such/file")
+	if err := generate.QuantizeWith(context.Background(), storyPath(), out, "Q8_0", nil, none); !errors.Is(err, generate.ErrIO) {
+		t.Error(err)
+	}
 	for _, scale := range []float32{0, 1} {
 		adapter := t.TempDir() + "/adapter.gguf"
 		writeAdapter(t, adapter, "blk.0.attn_q.weight", m.Config())

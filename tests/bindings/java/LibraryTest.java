@@ -367,6 +367,14 @@ final class LibraryTest {
         Check.that(smaller.memory("file") < model.memory("file"), "smaller");
       }
       Check.fails(Status.INVALID_ARGUMENT, () -> Model.quantize(Check.MODEL, out, "Q7"));
+      long four = Files.size(out);
+      QuantizeOptions some = QuantizeOptions.defaults().types("blk.0.*=F16");
+      Check.that(some.describe().contains("blk.0.*=F16"), some.describe());
+      Model.quantize(Check.MODEL, out, "Q4_0", some, null);
+      Check.that(Files.size(out) > four, "more bits for one layer");
+      Check.fails(Status.INVALID_ARGUMENT, () -> QuantizeOptions.defaults().types("blk.0.*"));
+      Check.fails(Status.IO, () -> Model.quantize(Check.MODEL, out, "Q4_0",
+          QuantizeOptions.defaults().importance(Path.of("/no/such/file")), null));
       GenerateException none = Check.fails(Status.FORMAT, () -> Model.mergeAdapter(Check.MODEL, Check.MODEL, 1, out, null));
       Check.that(none.getMessage().contains("general.type"), none.getMessage());
       Check.fails(Status.INVALID_ARGUMENT, () -> Model.mergeAdapter(Check.MODEL, Check.MODEL, 1, out, "Q7"));
