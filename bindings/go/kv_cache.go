@@ -246,9 +246,8 @@ func (o *object) cacheMemory() (CacheMemory, error) {
 // Memory tells what the cache takes.
 func (c *Cache) Memory() (CacheMemory, error) { return c.cacheMemory() }
 
-// Describe tells kind, size and which layers keep only a window as JSON.
-func (c *Cache) Describe() (description string, err error) {
-	err = c.with(func(a uintptr) (err error) {
+func (o *object) describeCache() (description string, err error) {
+	err = o.with(func(a uintptr) (err error) {
 		description, err = text(func(buffer []byte, capacity int, n []int) error {
 			return native.KvCacheDescribe(a, buffer, capacity, n)
 		})
@@ -256,6 +255,9 @@ func (c *Cache) Describe() (description string, err error) {
 	})
 	return description, err
 }
+
+// Describe tells kind, size and which layers keep only a window as JSON.
+func (c *Cache) Describe() (string, error) { return c.describeCache() }
 
 // Kind is the kind's name, "fp32" or "q4" for example.
 func (c *Cache) Kind() string { return get(&c.object, native.KvCacheKind) }

@@ -223,6 +223,9 @@ func (c *BatchCache) Release() error { return c.with(native.KvCacheClose) }
 // Memory tells what the cache takes.
 func (c *BatchCache) Memory() (CacheMemory, error) { return c.cacheMemory() }
 
+// Describe tells kind and size as JSON.
+func (c *BatchCache) Describe() (string, error) { return c.describeCache() }
+
 // Kind is the kind's name.
 func (c *BatchCache) Kind() string { return get(&c.object, native.KvCacheKind) }
 

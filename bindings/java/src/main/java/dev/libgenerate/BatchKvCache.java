@@ -210,6 +210,11 @@ public final class BatchKvCache extends Handle {
     });
   }
 
+  /** Kind and size as JSON. */
+  public String describe() {
+    return ask(c -> Text.ask((buf, capacity, n) -> Native.kv_cache_describe(c, buf, capacity, n)));
+  }
+
   /** The kind's name. */
   public String kind() {
     return ask(c -> Text.of(Native.kv_cache_kind(c)));
