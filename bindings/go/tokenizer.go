@@ -18,6 +18,9 @@ func (t *Tokenizer) pointer() *object {
 func LoadTokenizer(path string, options ...ModelOption) (*Tokenizer, error) {
 	t := new(Tokenizer)
 	if err := t.take(kindTokenizer, native.GenTokenizerFree, func(out []uintptr) error {
+		if len(options) == 0 {
+			return native.GenTokenizerLoad(path, out)
+		}
 		return build(options, native.GenModelOptionsNew, native.GenModelOptionsFree, func(o uintptr) error {
 			return native.GenTokenizerLoadWith(path, o, out)
 		})

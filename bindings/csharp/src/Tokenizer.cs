@@ -59,10 +59,16 @@ namespace LibGenerate
         {
             Loader.Ensure();
             if (path == null) throw new ArgumentNullException("path");
-            using (Handle native = options?.ToNative())
+            byte[] name = Utf8.Terminated(path, "path");
+            IntPtr tokenizer;
+            if (options == null)
             {
-                IntPtr tokenizer;
-                Native.gen_tokenizer_load_with(Utf8.Terminated(path, "path"), native, out tokenizer);
+                Native.gen_tokenizer_load(name, out tokenizer);
+                return new Handle(HandleKind.Tokenizer, tokenizer);
+            }
+            using (Handle native = options.ToNative())
+            {
+                Native.gen_tokenizer_load_with(name, native, out tokenizer);
                 return new Handle(HandleKind.Tokenizer, tokenizer);
             }
         }

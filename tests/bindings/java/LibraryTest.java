@@ -238,11 +238,11 @@ final class LibraryTest {
       Check.fails(Status.OUT_OF_RANGE, () -> tokenizer.piece(-1));
     }
     Check.fails(Status.IO, () -> Tokenizer.load(Path.of("/no/such")));
-    try (Tokenizer tokenizer = Tokenizer.load(Check.MODEL, new ModelOptions().threads(1))) {
+    try (Tokenizer tokenizer = Tokenizer.load(Check.MODEL, ModelOptions.defaults().threads(1))) {
       Check.equal(4096, tokenizer.vocabSize(), "vocabulary with options");
     }
     Check.fails(Status.INVALID_ARGUMENT,
-        () -> Tokenizer.load(Check.MODEL, new ModelOptions().set("pre_tokenizer", "qwen2")));
+        () -> Tokenizer.load(Check.MODEL, ModelOptions.defaults().set("pre_tokenizer", "qwen2")));
     try (Chat chat = new Chat().system("s").user("u").assistant("a")) {
       Check.that(model.format(chat, false).contains("assistant\na"), model.format(chat, false));
       Check.fails(Status.INVALID_ARGUMENT, () -> chat.add("", "x"));
