@@ -111,11 +111,15 @@ void find_hull(const float* dots, const float* squares, const uint32_t* codes, i
   HullFinder(dots, squares, codes, hull).find(n);
 }
 
-NormalBlock::NormalBlock(const float* weights, const float* importance) noexcept {
+NormalBlock::NormalBlock(const float* weights, const float* importance, bool by_size) noexcept {
   const float largest = largest_magnitude(weights, 256);
   exponent = largest > 0.0F ? std::ilogb(largest) + 1 : 0;
   for (int i = 0; i < 256; ++i) x[i] = std::ldexp(weights[i], -exponent);
-  shares_by_size(x, importance, 256, shares);
+  if (by_size) {
+    shares_by_size(x, importance, 256, shares);
+  } else {
+    shares_of(importance, 256, shares);
+  }
 }
 
 BlockFit::Sums BlockFit::sums_of(int run, double scale) const noexcept {

@@ -93,13 +93,13 @@ class EntrySums {
 };
 
 /// 256 weights as fractions of a power of two that is at least the largest magnitude, and what they
-/// count (shares_by_size).
+/// count: shares_by_size() or shares_of().
 struct NormalBlock {
   float x[256];
   float shares[256];
   int exponent = 0;  // x times 2^exponent are the weights
 
-  NormalBlock(const float* weights, const float* importance) noexcept;
+  NormalBlock(const float* weights, const float* importance, bool by_size) noexcept;
 };
 
 /// Finds the scales of a block whose runs have odd scales, 1 to 2 * top + 1, of one d: d of the

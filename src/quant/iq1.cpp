@@ -31,7 +31,7 @@ class UnitChoices {
 };
 
 Iq1SBlock encode_s(const float* x, const float* importance) {
-  const NormalBlock normal(x, importance);
+  const NormalBlock normal(x, importance, true);
   BlockFit fit(8, 2, 7);
   for (int unit = 0; unit < 32; ++unit) {
     const UnitChoices all(normal, unit);
@@ -54,7 +54,7 @@ Iq1SBlock encode_s(const float* x, const float* importance) {
 }
 
 Iq1MBlock encode_m(const float* x, const float* importance) {
-  const NormalBlock normal(x, importance);
+  const NormalBlock normal(x, importance, true);
   BlockFit fit(16, 1, 7);
   for (int unit = 0; unit < 32; ++unit) {
     const UnitChoices all(normal, unit);

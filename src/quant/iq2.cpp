@@ -31,7 +31,7 @@ class Iq2Fit {
   template <size_t kEntries>
   Iq2Fit(const uint16_t (&grid)[kEntries], int runs, bool even, const float* x,
          const float* importance)
-      : grid_(grid), even_(even), block_(x, importance), fit_(runs, 1, 15) {
+      : grid_(grid), even_(even), block_(x, importance, true), fit_(runs, 1, 15) {
     float dots[kEntries];
     float squares[kEntries];
     for (int unit = 0; unit < 32; ++unit) {

@@ -30,7 +30,11 @@ class Iq3Fit {
   template <size_t kEntries>
   Iq3Fit(const uint16_t (&grid)[kEntries], const float* magnitudes, bool even, int halvings,
          const float* x, const float* importance)
-      : grid_(grid), magnitudes_(magnitudes), even_(even), block_(x, importance), fit_(8, 1, 15) {
+      : grid_(grid),
+        magnitudes_(magnitudes),
+        even_(even),
+        block_(x, importance, false),
+        fit_(8, 1, 15) {
     float dots[kEntries];
     float squares[kEntries];
     for (int unit = 0; unit < 32; ++unit) {

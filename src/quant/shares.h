@@ -24,7 +24,7 @@ inline void shares_of(const float* importance, int n, float* shares) noexcept {
 }
 
 /// The same times the square of each weight plus the mean of the squares, again as shares of the
-/// largest: how types of few bits count, in which errors of large weights do most harm.
+/// largest: how types below 3 bits count, in which errors of large weights do most harm.
 inline void shares_by_size(const float* x, const float* importance, int n, float* shares) noexcept {
   shares_of(importance, n, shares);
   double mean = 0.0;

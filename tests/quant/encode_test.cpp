@@ -36,9 +36,10 @@ std::vector<float> part(const std::vector<float>& all, size_t first, size_t n) {
   return {from, from + static_cast<std::ptrdiff_t>(n)};
 }
 
-// What types of few bits but NVFP4 count in a block, as shares.h has it.
+// What types below 3 bits count in a block, as shares.h has it.
 std::vector<float> by_size(DType type, const std::vector<float>& x, std::vector<float> shares) {
-  if (!test::is_low_bit(type) || type == DType::kNVFP4) return shares;
+  const DTypeInfo& info = *dtype_info(type);
+  if (!test::is_low_bit(type) || info.block_bytes * 8 >= info.block_elements * 3) return shares;
   double mean = 0.0;
   for (const float one : x) mean += double{one} * double{one} / static_cast<double>(x.size());
   for (size_t i = 0; i < x.size(); ++i) {

@@ -17,6 +17,7 @@ import dev.libgenerate.Model;
 import dev.libgenerate.ModelConfig;
 import dev.libgenerate.ModelOptions;
 import dev.libgenerate.NativeSymbol;
+import dev.libgenerate.QuantizeOptions;
 import dev.libgenerate.Result;
 import dev.libgenerate.Sampling;
 import dev.libgenerate.Session;
