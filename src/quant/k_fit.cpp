@@ -2,9 +2,9 @@
 // The fits. With minima it alternates: given a slope, round the weights; given the rounded weights,
 // solve the two-by-two least squares for slope and offset; from several first slopes, and the best
 // is kept. Without minima it tries scales around those that put the extreme on an end of the levels
-// and keeps the least-squares scale of the best rounding. With fewer than six bits all weights
-// count alike: counting larger ones more made the story model's perplexity worse with all types of
-// fewer than five. See k_fit.h.
+// and keeps the least-squares scale of the best rounding. With codes of three to five bits all
+// weights count alike: counting larger ones more made the story model's perplexity worse. See
+// k_fit.h.
 #include "quant/k_fit.h"
 
 #include <algorithm>
@@ -21,7 +21,8 @@ namespace gen::quant {
 namespace {
 
 constexpr int kMaxRun = 32;
-constexpr int kLanes = 8;  // sums in lanes, which compilers make vectors of
+constexpr int kTwoBits = 3;  // the largest code of two bits
+constexpr int kLanes = 8;    // sums in lanes, which compilers make vectors of
 
 // x is approximated by scale * q - minimum, both not negative.
 struct Fit {
@@ -71,7 +72,11 @@ RunFit::RunFit(const float* x, const float* importance, int n, int top, bool off
   const auto [least, most] = std::minmax_element(x, x + n);
   low_ = offset ? *least : std::min(*least, 0.0F);
   width_ = (offset ? *most : std::max(*most, 0.0F)) - low_;
-  shares_of(importance, n, shares_);
+  if (top <= kTwoBits) {
+    shares_by_size(x, importance, n, shares_);
+  } else {
+    shares_of(importance, n, shares_);
+  }
   for (int i = 0; i < n; ++i) {
     above_[i] = x[i] - low_;
     total_ += shares_[i];

@@ -79,7 +79,7 @@ inline std::vector<std::vector<double>> entries_of(DType type) {
   return {found.begin(), found.end()};
 }
 
-/// The least weighted squared error of 256 weights that 80 scales of the block leave.
+/// The least weighted squared error of 256 weights that 40 scales of the block leave.
 inline double least_error(DType type, const std::vector<std::vector<double>>& entries,
                           const float* x, const float* shares) {
   struct Point {
@@ -150,8 +150,8 @@ inline double least_error(DType type, const std::vector<std::vector<double>>& en
     return best;
   };
   double best = std::numeric_limits<double>::infinity();
-  for (int step = 0; step < 80; ++step) {
-    const double reach = largest * 0.25 * std::pow(8.0, step / 79.0);
+  for (int step = 0; step < 40; ++step) {
+    const double reach = largest * 0.25 * std::pow(8.0, step / 39.0);
     const double d = reach / most / (2 * book.top + 1);
     double sum = 0.0;
     for (int first = 0; first < 256; first += run) {
