@@ -228,7 +228,7 @@ auto with_levels(const Traits& traits, Function&& function) {
       return function(Levels<CodeTable::kNonLinear>(traits));
     case CodeTable::kE2M1:
       return function(Levels<CodeTable::kE2M1>(traits));
-    default:  // those of types that are only decoded
+    default:  // the others have fits of their own
       break;
   }
   return function(Levels<CodeTable::kNone>(traits));
