@@ -376,6 +376,11 @@ class Forms(unittest.TestCase):
             self.assertEqual(generate("imatrix", "-m", DRAFT, "-f", text, "-o", again, "--context", "32", "--chunks", "2").returncode, 0)
             with open(again, "rb") as file:
                 self.assertEqual(self.number_of(file.read(), b"imatrix.chunk_count"), 2)
+            plain, weighted = (os.path.join(folder, name) for name in ("plain", "weighted"))
+            for out, more in ((plain, []), (weighted, ["--importance", made])):
+                self.assertEqual(generate("quantize", DRAFT, out, "Q4_0", *more).returncode, 0)
+            with open(plain, "rb") as one, open(weighted, "rb") as other:
+                self.assertNotEqual(one.read(), other.read())
 
     @staticmethod
     def number_of(data, key):
