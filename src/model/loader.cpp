@@ -142,7 +142,7 @@ class Loader {
     graph::GraphBuilder builder;
     architecture_->build(architecture_->style, hparams_, weights, builder);
     if (is_eagle(*file_, "")) weights.ignore_all("eagle.");
-    GEN_TRY(weights.finish(hparams_.n_layers));
+    GEN_TRY(weights.finish_model(hparams_.n_layers));
     loaded->unused = weights.unused();
     GEN_ASSIGN(graph::Graph graph, builder.finish());
 

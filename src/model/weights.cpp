@@ -213,7 +213,7 @@ void Weights::ignore_others(std::string_view prefix) {
   }
 }
 
-Status Weights::finish(int64_t blocks) {
+Status Weights::finish(bool may_skip, int64_t blocks) {
   if (!status_.ok()) return status_;
   Skipped media;
   Skipped drafts;
@@ -222,12 +222,12 @@ Status Weights::finish(int64_t blocks) {
     if (used_.contains(tensor.name) || ignored_.contains(tensor.name)) continue;
     // What stands beside a tensor changes it.
     const std::string stem = tensor.name.substr(0, tensor.name.rfind('.'));
-    const bool beside = used_.contains(stem) || used_.contains(stem + ".weight");
-    if (!beside && gguf::is_media_tensor(tensor.name)) {
+    const bool own = !may_skip || used_.contains(stem) || used_.contains(stem + ".weight");
+    if (!own && gguf::is_media_tensor(tensor.name)) {
       media.add(tensor);
-    } else if (!beside && gguf::is_draft_tensor(tensor.name, blocks)) {
+    } else if (!own && gguf::is_draft_tensor(tensor.name, blocks)) {
       drafts.add(tensor);
-    } else if (beside || gguf::is_body_tensor(tensor.name)) {
+    } else if (own || gguf::is_body_tensor(tensor.name)) {
       return error(Code::kUnsupported, "tensor %s has no place in this architecture",
                    tensor.name.c_str());
     } else {

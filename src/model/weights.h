@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <limits>
 #include <span>
 #include <string>
 #include <string_view>
@@ -67,12 +66,14 @@ class Weights {
   void ignore_others(std::string_view prefix);
 
   /// Errors: kFormat for a tensor that is missing, has another shape or is not finite where it has
-  /// to be, kUnsupported for an element type without a codec and for a tensor of the text model
-  /// that nobody asked for (the model would not be what its file says). `blocks`: of the model.
-  /// Other tensors that nobody asked for are skipped: a line of the log says how many of pictures
-  /// and sound there are, how many only draft, and how many are unknown.
-  Status finish(int64_t blocks = std::numeric_limits<int64_t>::max());
-  /// Of tensors that were skipped. After finish().
+  /// to be, kUnsupported for an element type without a codec and for a tensor that nobody asked for
+  /// (the model would not be what its file says).
+  Status finish() { return finish(false, 0); }
+  /// The same of a model of so many blocks, whose file may have more. Of what nobody asked for only
+  /// a tensor of the text model is refused. Others are skipped: lines of the log say how many of
+  /// pictures and sound there are, how many only draft, and how many are unknown.
+  Status finish_model(int64_t blocks) { return finish(true, blocks); }
+  /// Of tensors that were skipped. After finish_model().
   [[nodiscard]] uint64_t skipped_bytes() const noexcept { return skipped_bytes_; }
 
   /// Names of the file's tensors that are known and not read, in file order.
@@ -83,6 +84,7 @@ class Weights {
                                int64_t count = 1);
   float scale_of(const std::string& name);
   void fail(Status status);
+  Status finish(bool may_skip, int64_t blocks);
 
   const gguf::GgufFile& file_;
   bool lasting_;

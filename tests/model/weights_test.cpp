@@ -99,10 +99,14 @@ TEST_F(WeightsTest, EveryTensorNeedsAPlace) {
   Weights weights(*file_, true);
   weights.matrix("m", 2, 3);
   weights.vector("v", 4);
-  EXPECT_TRUE(weights.finish().ok());
+  const Status status = weights.finish();
+  EXPECT_EQ(status.code(), Code::kUnsupported);
+  EXPECT_STREQ(status.message(), "tensor h has no place in this architecture");
+  EXPECT_TRUE(weights.finish_model(2).ok());
   EXPECT_EQ(weights.skipped_bytes(), file_->find_tensor("h")->data.size());
   weights.ignore("h");
   EXPECT_TRUE(weights.finish().ok());
+  EXPECT_TRUE(weights.finish_model(2).ok());
   EXPECT_EQ(weights.skipped_bytes(), 0U);
 }
 
@@ -113,12 +117,12 @@ TEST(Weights, OfTheTextWithoutAPlaceAreRefused) {
     const auto bytes = writer.build().bytes;
     const auto file = file_of(bytes);
     Weights weights(*file, true);
-    const Status status = weights.finish(2);
+    const Status status = weights.finish_model(2);
     EXPECT_EQ(status.code(), Code::kUnsupported);
     EXPECT_EQ(std::string(status.message()),
               "tensor " + name + " has no place in this architecture");
     weights.ignore(name);
-    EXPECT_TRUE(weights.finish(2).ok());
+    EXPECT_TRUE(weights.finish_model(2).ok());
   }
 }
 
@@ -147,6 +151,7 @@ TEST(WeightScales, AreOneNumberBesideTheMatrix) {
   EXPECT_EQ(weights.matrix("c.weight", 2, 1).scale, 1.0F);
   EXPECT_EQ(weights.matrix("d", 2, 1).scale, 1.0F);
   EXPECT_STREQ(weights.finish().message(), "tensor c.scale has no place in this architecture");
+  EXPECT_STREQ(weights.finish_model(2).message(), weights.finish().message());
   EXPECT_EQ(weights.vector("c.scale", 2), (std::vector<float>{5, 6}));  // somebody knows it
   EXPECT_STREQ(weights.finish().message(), "tensor d.scale has no place in this architecture");
   weights.ignore("d.scale");
