@@ -355,7 +355,8 @@ TEST(OllamasFiles, TheBlockThatDraftsIsTranslated) {
   GgufRewrite before(original);
   GgufRewrite legacy(original);
   qwen35_draft(legacy);
-  const auto file = gguf::GgufFile::parse(legacy.build());
+  const std::vector<std::byte> bytes = legacy.build();  // which the file refers to
+  const auto file = gguf::GgufFile::parse(bytes);
   ASSERT_TRUE(file.ok()) << file.status().message();
   for (const GgufRewrite::Tensor& each : before.tensors) {
     const gguf::TensorInfo* const found = file.value()->find_tensor(each.name);
