@@ -87,14 +87,15 @@ struct LayerParams {
 };
 
 struct HParams {
-  std::string architecture;       // general.architecture
-  int32_t context_length = 0;     // context_length
-  int32_t n_layers = 0;           // block_count, without those that only draft
-  int32_t n_draft_layers = 0;     // nextn_predict_layers, behind them
-  int32_t hidden = 0;             // embedding_length
-  float norm_eps = 0.0F;          // attention.layer_norm_rms_epsilon, or layer_norm_epsilon
-  bool layer_norms = false;       // which of the two; in most families one is the family's
-  bool parallel_blocks = true;    // use_parallel_residual, in families that have such blocks
+  std::string architecture;     // general.architecture
+  int32_t context_length = 0;   // context_length
+  int32_t n_layers = 0;         // block_count, without those that only draft
+  int32_t n_draft_layers = 0;   // nextn_predict_layers, behind them
+  int32_t n_blocks = 0;         // of both, where the file may have such, even if they are not used
+  int32_t hidden = 0;           // embedding_length
+  float norm_eps = 0.0F;        // attention.layer_norm_rms_epsilon, or layer_norm_epsilon
+  bool layer_norms = false;     // which of the two; in most families one is the family's
+  bool parallel_blocks = true;  // use_parallel_residual, in families that have such blocks
   float embedding_factor = 1.0F;  // of rows of token_embd; embedding_scale in some families
   float residual_factor = 1.0F;   // of what a block adds; residual_scale in some families
   float logit_factor = 1.0F;      // of logits; from or by logit_scale in some families

@@ -142,7 +142,8 @@ class Loader {
     graph::GraphBuilder builder;
     architecture_->build(architecture_->style, hparams_, weights, builder);
     if (is_eagle(*file_, "")) weights.ignore_all("eagle.");
-    GEN_TRY(weights.finish_model(hparams_.n_layers));
+    GEN_TRY(
+        weights.finish_model(hparams_.n_layers, std::max(hparams_.n_layers, hparams_.n_blocks)));
     loaded->unused = weights.unused();
     GEN_ASSIGN(graph::Graph graph, builder.finish());
 

@@ -213,7 +213,7 @@ void Weights::ignore_others(std::string_view prefix) {
   }
 }
 
-Status Weights::finish(bool may_skip, int64_t blocks) {
+Status Weights::finish(bool may_skip, int64_t blocks, int64_t end) {
   if (!status_.ok()) return status_;
   Skipped media;
   Skipped drafts;
@@ -225,7 +225,7 @@ Status Weights::finish(bool may_skip, int64_t blocks) {
     const bool own = !may_skip || used_.contains(stem) || used_.contains(stem + ".weight");
     if (!own && gguf::is_media_tensor(tensor.name)) {
       media.add(tensor);
-    } else if (!own && gguf::is_draft_tensor(tensor.name, blocks)) {
+    } else if (!own && gguf::is_draft_tensor(tensor.name, blocks, end)) {
       drafts.add(tensor);
     } else if (own || gguf::is_body_tensor(tensor.name)) {
       return error(Code::kUnsupported, "tensor %s has no place in this architecture",

@@ -68,11 +68,11 @@ class Weights {
   /// Errors: kFormat for a tensor that is missing, has another shape or is not finite where it has
   /// to be, kUnsupported for an element type without a codec and for a tensor that nobody asked for
   /// (the model would not be what its file says).
-  Status finish() { return finish(false, 0); }
-  /// The same of a model of so many blocks, whose file may have more. Of what nobody asked for only
+  Status finish() { return finish(false, 0, 0); }
+  /// The same of a model of so many blocks, whose file has `end`. Of what nobody asked for only
   /// a tensor of the text model is refused. Others are skipped: lines of the log say how many of
   /// pictures and sound there are, how many only draft, and how many are unknown.
-  Status finish_model(int64_t blocks) { return finish(true, blocks); }
+  Status finish_model(int64_t blocks, int64_t end) { return finish(true, blocks, end); }
   /// Of tensors that were skipped. After finish_model().
   [[nodiscard]] uint64_t skipped_bytes() const noexcept { return skipped_bytes_; }
 
@@ -84,7 +84,7 @@ class Weights {
                                int64_t count = 1);
   float scale_of(const std::string& name);
   void fail(Status status);
-  Status finish(bool may_skip, int64_t blocks);
+  Status finish(bool may_skip, int64_t blocks, int64_t end);
 
   const gguf::GgufFile& file_;
   bool lasting_;

@@ -102,27 +102,28 @@ TEST_F(WeightsTest, EveryTensorNeedsAPlace) {
   const Status status = weights.finish();
   EXPECT_EQ(status.code(), Code::kUnsupported);
   EXPECT_STREQ(status.message(), "tensor h has no place in this architecture");
-  EXPECT_TRUE(weights.finish_model(2).ok());
+  EXPECT_TRUE(weights.finish_model(2, 3).ok());
   EXPECT_EQ(weights.skipped_bytes(), file_->find_tensor("h")->data.size());
   weights.ignore("h");
   EXPECT_TRUE(weights.finish().ok());
-  EXPECT_TRUE(weights.finish_model(2).ok());
+  EXPECT_TRUE(weights.finish_model(2, 3).ok());
   EXPECT_EQ(weights.skipped_bytes(), 0U);
 }
 
 TEST(Weights, OfTheTextWithoutAPlaceAreRefused) {
-  for (const std::string name : {"blk.0.attn_q.bias", "output.bias", "token_types.weight"}) {
+  for (const std::string name :
+       {"blk.0.attn_q.bias", "blk.3.attn_q.bias", "output.bias", "token_types.weight"}) {
     test::GgufWriter writer;
     writer.tensor(name, 0, {1, 2}, floats({1, 2}));
     const auto bytes = writer.build().bytes;
     const auto file = file_of(bytes);
     Weights weights(*file, true);
-    const Status status = weights.finish_model(2);
+    const Status status = weights.finish_model(2, 3);
     EXPECT_EQ(status.code(), Code::kUnsupported);
     EXPECT_EQ(std::string(status.message()),
               "tensor " + name + " has no place in this architecture");
     weights.ignore(name);
-    EXPECT_TRUE(weights.finish_model(2).ok());
+    EXPECT_TRUE(weights.finish_model(2, 3).ok());
   }
 }
 
@@ -151,7 +152,7 @@ TEST(WeightScales, AreOneNumberBesideTheMatrix) {
   EXPECT_EQ(weights.matrix("c.weight", 2, 1).scale, 1.0F);
   EXPECT_EQ(weights.matrix("d", 2, 1).scale, 1.0F);
   EXPECT_STREQ(weights.finish().message(), "tensor c.scale has no place in this architecture");
-  EXPECT_STREQ(weights.finish_model(2).message(), weights.finish().message());
+  EXPECT_STREQ(weights.finish_model(2, 3).message(), weights.finish().message());
   EXPECT_EQ(weights.vector("c.scale", 2), (std::vector<float>{5, 6}));  // somebody knows it
   EXPECT_STREQ(weights.finish().message(), "tensor d.scale has no place in this architecture");
   weights.ignore("d.scale");

@@ -369,6 +369,7 @@ Status read_rope_sections(KeyReader& keys, HParams* h) {
 
 Status read_draft_layers(KeyReader& keys, HParams* h) {
   GEN_TRY(keys.integer_or("nextn_predict_layers", 0, 0, h->n_layers - 1, &h->n_draft_layers));
+  h->n_blocks = h->n_layers;
   h->n_layers -= h->n_draft_layers;
   keys.set_draft_layers(h->n_draft_layers);
   return {};
