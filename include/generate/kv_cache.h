@@ -383,9 +383,8 @@ GEN_API const char *kv_cache_kind(const kv_cache *cache);
 /**
  * Describes a cache as a JSON object: "kind", "dtype", "num_layers", "max_seq_len", "seq_len" (of
  * one sequence), "memory_bytes" (as `resident` of kv_cache_memory_bytes), and "windows", an array
- * with an object for all layers of a model's cache that see so many positions, their own included, and need keep no
- * others: "window", "first" (of the positions that the next row sees, down to a multiple of 16; more may be there) and
- * "layers". Other layers keep every position; so do those of a short context, which has no windows then.
+ * with an object for all layers that see so many positions, their own included: "window", "first" (of those that the
+ * next row sees, down to a multiple of 16; more may be there) and "layers". Other layers, and all of short contexts, keep all.
  *
  * @param buf       [capacity] bytes, receives the text with a NUL; NULL to ask for the size.
  * @param capacity  of buf.
