@@ -383,8 +383,8 @@ GEN_API const char *kv_cache_kind(const kv_cache *cache);
 /**
  * Describes a cache as a JSON object: "kind", "dtype", "num_layers", "max_seq_len", "seq_len" (of
  * one sequence), "memory_bytes" (as `resident` of kv_cache_memory_bytes), and "windows", an array
- * with an object for all layers that see so many positions, their own included: "window", "first" (of those that the
- * next row sees, down to a multiple of 16; more may be there) and "layers". Other layers, and all of short contexts, keep all.
+ * with an object for all layers that see so many positions, their own included: "window", "first" (that the next row
+ * sees, down to a multiple of 16; more may be there) and "layers". Other layers, and all of short contexts, keep all.
  *
  * @param buf       [capacity] bytes, receives the text with a NUL; NULL to ask for the size.
  * @param capacity  of buf.
