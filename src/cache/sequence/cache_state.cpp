@@ -206,7 +206,7 @@ Status save_entries(KvCache& cache, StateWriter& to) {
                    tables.first_cell);
     }
     const SavedLayer layer{cache.layers()[static_cast<size_t>(i)], form.k.format, form.v.format,
-                           form.key_form, KvCache::first_kept(plan.start, cache.keeps_behind(i))};
+                           form.key_form, cache.saves_from(i)};
     const bool is_window = layer.first > 0;
     size_t bytes = 0;
     if (!layer_bytes(layer, plan.start, &bytes)) {

@@ -120,10 +120,14 @@ class KvCache {
   /// plan_limit() requires. Any thread that may plan.
   [[nodiscard]] virtual int32_t room() const noexcept { return capacity() - length(); }
   /// Entries behind length() that a layer surely keeps, up to whole tiles; all, unless it is a
-  /// window's. A saved state has no others.
+  /// window's. A state must have them.
   static constexpr int32_t kAllEntries = std::numeric_limits<int32_t>::max();
   [[nodiscard]] virtual int32_t keeps_behind(int32_t /*layer*/) const noexcept {
     return kAllEntries;
+  }
+  /// The first entry of a layer that a saved state has.
+  [[nodiscard]] virtual int32_t saves_from(int32_t layer) const noexcept {
+    return first_kept(length(), keeps_behind(layer));
   }
   /// From now on an empty cache keeps what layers with a window let go, where it can choose.
   virtual void keep_all() noexcept {}

@@ -62,6 +62,10 @@ class SplitCache final : public KvCache, public Shifts {
     const CacheIndex at = layer_indices_[static_cast<size_t>(layer)];
     return caches_[at.cache]->keeps_behind(at.index);
   }
+  [[nodiscard]] int32_t saves_from(int32_t layer) const noexcept override {
+    const CacheIndex at = layer_indices_[static_cast<size_t>(layer)];
+    return caches_[at.cache]->saves_from(at.index);
+  }
   [[nodiscard]] bool wants_points() const noexcept override {
     return std::any_of(caches_.begin(), caches_.end(),
                        [](const auto& cache) { return cache->wants_points(); });

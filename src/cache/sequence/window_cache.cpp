@@ -77,6 +77,9 @@ struct WindowSize {
   int32_t copies = 0;
   int32_t copy_segments = 0;
   bool shifts = false;
+  /// What is kept for the next row: a shift by less than a tile moves the beginning of a window to
+  /// another place in its tile, and it must have a whole one there, too.
+  [[nodiscard]] int32_t kept() const noexcept { return reach + (shifts ? engine::kKvTile - 1 : 0); }
 };
 
 /// Invariant: entries [held_from_, length_) lie in the ring, and those that a row at length_ sees
@@ -117,19 +120,24 @@ class WindowCache final : public KvCache, public Shifts {
   [[nodiscard]] int32_t length() const noexcept override { return length_; }
   [[nodiscard]] int32_t capacity() const noexcept override { return capacity_; }
   [[nodiscard]] int32_t plan_limit() const noexcept override {
-    return ring() - size_.reach - (engine::kKvTile - 1);
+    return ring() - size_.kept() - (engine::kKvTile - 1);
   }
   [[nodiscard]] int32_t keeps_behind(int32_t /*layer*/) const noexcept override {
     return size_.reach;
   }
+  [[nodiscard]] int32_t saves_from(int32_t /*layer*/) const noexcept override {
+    const int32_t from = first_kept(length(), size_.kept());
+    return from >= held_from_ ? from : first_kept(length(), size_.reach);
+  }
   [[nodiscard]] bool wants_points() const noexcept override { return size_.copies > 0; }
   void remember(int32_t n, SnapshotPlace place) noexcept override {
-    if (!wants_points() || n < 1 || n > length() || first_kept(n, size_.reach) < held_from_) return;
+    if (!wants_points() || n < 1 || n > length() || first_kept(n, size_.kept()) < held_from_)
+      return;
     const auto known = points_.entries();
     if (!known.empty() && known.back().snapshot->length() > n) return;
     // Less than the rewind where a part of it is gone.
     const int32_t held = (held_from_ + engine::kKvTile - 1) / engine::kKvTile * engine::kKvTile;
-    const int32_t from = std::max(first_kept(n, size_.reach + size_.rewind), held);
+    const int32_t from = std::max(first_kept(n, size_.kept() + size_.rewind), held);
     try {
       points_.reserve(1);
       points_.add(std::make_shared<WindowCopy>(from, n, 0), place);
@@ -178,7 +186,7 @@ class WindowCache final : public KvCache, public Shifts {
   Status truncate(int32_t n) override {
     if (n >= length()) return {};
     n = std::max(n, 0);
-    if (n > 0 && first_kept(n, size_.reach) < held_from_) n = restore(n);
+    if (n > 0 && first_kept(n, size_.kept()) < held_from_) n = restore(n);
     if (n == 0) held_from_ = 0;
     length_ = n;
     moves_.cut(n);
@@ -332,7 +340,7 @@ class WindowCache final : public KvCache, public Shifts {
     for (const SnapshotList::Entry& point : points_.entries()) {
       const WindowCopy& copy = copy_of(point);
       const int32_t has = std::min(n, copy.length());
-      if (!copy.made() || has <= most || first_kept(has, size_.reach) < copy.from()) continue;
+      if (!copy.made() || has <= most || first_kept(has, size_.kept()) < copy.from()) continue;
       best = &copy;
       most = has;
     }
@@ -387,23 +395,23 @@ Result<std::unique_ptr<KvCache>> create_window_cache(const CacheFormat& format,
   const int32_t reach = window_reach(layers[0]);
   GEN_ASSERT(reach >= 0 && room.rows > 0 && room.rewind >= 0 && room.copies >= 0);
   const int32_t size = segment_of(reach);
-  const int64_t kept = int64_t{reach} + engine::kKvTile - 1 + room.rewind;
-  const bool shifts = room.lead.has_value() && can_shift_entries(format, layers);
+  WindowSize numbers;
+  numbers.reach = reach;
+  numbers.rewind = room.rewind;
+  numbers.copies = room.copies;
+  numbers.shifts = room.lead.has_value() && can_shift_entries(format, layers);
+  const int64_t kept = int64_t{numbers.kept()} + engine::kKvTile - 1 + room.rewind;
   // A shift takes the room of less than a segment.
-  const int32_t rows = shifts ? std::max(room.rows, size) : room.rows;
+  const int32_t rows = numbers.shifts ? std::max(room.rows, size) : room.rows;
   const int64_t segments = divide_up(kept + rows, size);
   const int64_t copy_segments = divide_up(kept, size);
-  if ((shifts && !window_slides(layers[0], capacity, *room.lead)) ||
+  if ((numbers.shifts && !window_slides(layers[0], capacity, *room.lead)) ||
       segments + room.copies * copy_segments >= divide_up(capacity, size)) {
     return create_contiguous_cache(format, layers, capacity, memory);
   }
   GEN_ASSIGN(TileLayout layout, TileLayout::create(format, layers, size));
-  const WindowSize numbers{reach,
-                           room.rewind,
-                           static_cast<int32_t>(segments),
-                           room.copies,
-                           static_cast<int32_t>(copy_segments),
-                           shifts};
+  numbers.segments = static_cast<int32_t>(segments);
+  numbers.copy_segments = static_cast<int32_t>(copy_segments);
   auto cache = std::make_unique<WindowCache>(std::move(layout), capacity, numbers, memory);
   GEN_TRY(cache->reserve());
   return std::unique_ptr<KvCache>(std::move(cache));

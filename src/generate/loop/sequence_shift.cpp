@@ -45,9 +45,11 @@ bool Sequence::windows_reach(int32_t first, int32_t left) const noexcept {
 Status Sequence::drop(int32_t first, int32_t n) {
   if (evaluated() > first + n && !stale_ && shifts() && !windows_reach(first, evaluated() - n)) {
     // An allocation failure is returned as well: evaluating the tokens again would give different
-    // entries.
-    GEN_TRY(cache_->shifting()->shift(first, n));
-    genuine_ = false;
+    // entries. A state that was saved where contexts do not shift may lack some of a window.
+    const Status shifted = cache_->shifting()->shift(first, n);
+    if (!shifted.ok() && shifted.code() != Code::kUnsupported) return shifted;
+    genuine_ = genuine_ && !shifted.ok();
+    if (!shifted.ok()) forget(first);
   } else {
     forget(first);
   }
