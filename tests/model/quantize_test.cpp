@@ -638,7 +638,8 @@ TEST_F(QuantizeTest, FewBitsWithoutImportanceAreToldOf) {
                                "all columns count alike"}));
   ASSERT_TRUE(run(layers(1, 256, false), "IQ2_XXS").ok());
   EXPECT_EQ(lines.take(), (All{"token_embd.weight and 1 more tensor get less than 3 bits a weight "
-                               "without an importance matrix: expect large errors",
+                               "without importance, since the matrix has none for them: expect "
+                               "large errors",
                                "output.weight is not in the importance matrix: all columns count "
                                "alike"}));
 }
