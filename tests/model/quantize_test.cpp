@@ -525,6 +525,13 @@ TEST_F(QuantizeTest, PatternsNameTypes) {
   const Status status = run(layers(1, 96, false), "Q8_0");
   EXPECT_EQ(status.code(), Code::kInvalidArgument);
   EXPECT_STREQ(status.message(), "\"*_norm.weight\" matches no matrix of the model");
+
+  options_.types = parse_type_patterns("*.attn_v=Q8_0").value();
+  const Status short_of_a_name = run(layers(1, 96, false), "Q8_0");
+  EXPECT_STREQ(
+      short_of_a_name.message(),
+      "\"*.attn_v\" matches no matrix of the model; a pattern is a whole name: with .weight "
+      "behind it, it matches");
 }
 
 TEST(TypePatterns, WhatIsNotOneIsRefused) {
