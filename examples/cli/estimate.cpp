@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "adapters.h"
+#include "gguf_head.h"
 #include "model_file.h"
 
 namespace cli {
@@ -25,6 +26,17 @@ bool is_always_shown(std::string_view key) {
   return !key.starts_with("device_") && key != "snapshots";
 }
 
+/// Positions that the figures are for; null if the file does not say.
+nlohmann::ordered_json context_of(const Estimate& choice, const std::string& path) {
+  if (choice.model.max_seq_len > 0) return choice.model.max_seq_len;
+  const auto head = read_gguf_head(path);
+  if (!head) return nullptr;
+  const auto family = head->metadata.value("general.architecture", nlohmann::ordered_json());
+  if (!family.is_string()) return nullptr;
+  const std::string key = family.get<std::string>() + ".context_length";
+  return head->metadata.value(key, nlohmann::ordered_json());
+}
+
 void estimate(const Estimate& choice) {
   const std::string path = find_file(choice.model.path, "story.gguf");
   const ModelOptions options = make_model_options(choice.model);
@@ -39,6 +51,11 @@ void estimate(const Estimate& choice) {
   const MemoryEstimate found = make_by_options<MemoryEstimate>(gen_estimate_memory, path.c_str(),
                                                                options.get(), generator.get());
   nlohmann::ordered_json figures;
+  const nlohmann::ordered_json context = context_of(choice, path);
+  figures["context"] = context;
+  if (!choice.json && context.is_number()) {
+    std::printf("context: %s positions\n", context.dump().c_str());
+  }
   for (const char* key :
        {"peak", "weights", "cache", "snapshots", "workspace", "device_peak", "device_weights",
         "device_cache", "device_snapshots", "device_workspace", "mapped", "file"}) {
@@ -47,9 +64,13 @@ void estimate(const Estimate& choice) {
     check(gen_memory_estimate_get(found.get(), key, &bytes, &error), error);
     figures[key] = bytes;
     if (choice.json || (bytes == 0 && !is_always_shown(key))) continue;
-    std::printf("%-16s %10.1f MiB\n", key, static_cast<double>(bytes) / (1 << 20));
+    std::printf("%-16s %10.2f MiB\n", key, static_cast<double>(bytes) / (1 << 20));
   }
-  if (choice.json) std::cout << figures.dump() << "\n";
+  if (choice.json) {
+    std::cout << figures.dump() << "\n";
+  } else if (choice.model.max_seq_len == 0) {
+    std::cout << "for a full context of the model's own length: --ctx N and --kv TYPE change it\n";
+  }
 }
 
 }  // namespace
@@ -62,7 +83,8 @@ void add_estimate(CLI::App& app) {
   add_kv_option(*command, choice->model);
   add_draft_options(*command, choice->model);
   add_adapter_option(*command, choice->lora);
-  command->add_flag("--json", choice->json, "print one JSON object, sizes in bytes");
+  command->add_flag("--json", choice->json,
+                    "print one JSON object, sizes in bytes, context in positions");
   command->callback([choice] { estimate(*choice); });
 }
 

@@ -2,6 +2,8 @@
 // See gguf_types.h. Block sizes are facts of the format.
 #include "gguf_types.h"
 
+#include <iterator>
+
 namespace cli {
 namespace {
 
@@ -35,6 +37,14 @@ constexpr Type kTypes[] = {
     {158, "IQ1_KT", 0, 0},
 };
 
+/// By number; numbers without a name were given up.
+constexpr const char* kFileTypes[] = {
+    "F32",   "F16",     "Q4_0",      "Q4_1",   "",       "",        "",       "Q8_0",   "Q5_0",
+    "Q5_1",  "Q2_K",    "Q3_K_S",    "Q3_K_M", "Q3_K_L", "Q4_K_S",  "Q4_K_M", "Q5_K_S", "Q5_K_M",
+    "Q6_K",  "IQ2_XXS", "IQ2_XS",    "Q2_K_S", "IQ3_XS", "IQ3_XXS", "IQ1_S",  "IQ4_NL", "IQ3_S",
+    "IQ3_M", "IQ2_S",   "IQ2_M",     "IQ4_XS", "IQ1_M",  "BF16",    "",       "",       "",
+    "TQ1_0", "TQ2_0",   "MXFP4_MOE", "NVFP4",  "Q1_0",   "Q2_0"};
+
 const Type* find(uint32_t number) {
   for (const Type& type : kTypes) {
     if (type.number == number) return &type;
@@ -48,6 +58,10 @@ std::string gguf_type_name(uint32_t number) {
   const Type* type = find(number);
   if (type == nullptr) return "type " + std::to_string(number);
   return type->elements > 0 ? type->name : type->name + (" (" + std::to_string(number) + ")");
+}
+
+std::string gguf_file_type_name(uint64_t number) {
+  return number < std::size(kFileTypes) ? kFileTypes[number] : "";
 }
 
 std::optional<uint64_t> gguf_type_bytes(uint32_t number, uint64_t elements) {

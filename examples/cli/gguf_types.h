@@ -15,4 +15,7 @@ std::string gguf_type_name(uint32_t number);
 /// that overflows.
 std::optional<uint64_t> gguf_type_bytes(uint32_t number, uint64_t elements);
 
+/// "Q4_K_M" of general.file_type 15; empty for a number that is not known.
+std::string gguf_file_type_name(uint64_t number);
+
 }  // namespace cli

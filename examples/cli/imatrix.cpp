@@ -20,7 +20,8 @@ struct Imatrix {
   std::string file;
   std::string out;
   int32_t context = 512;
-  int32_t chunks = 0;  // 0: all of the text
+  bool has_context = false;  // --context was given
+  int32_t chunks = 0;        // 0: all of the text
 };
 
 /// How many tokens the tokenizer puts before a text.
@@ -43,6 +44,10 @@ void imatrix(const Imatrix& options) {
   std::vector<int32_t> tokens = tokens_of_file(model, options.file);
   if (tokens.empty()) throw Failure("'" + options.file + "' has no tokens");
   const int32_t most = gen_model_config_max_seq_len(gen_model_get_config(model.get()));
+  if (options.has_context && options.context > most) {
+    throw Failure("--context " + std::to_string(options.context) + " above " +
+                  std::to_string(most) + ", the model's context");
+  }
   const int32_t context = std::min(options.context, most);
   if (options.chunks > 0) {
     const auto fresh = static_cast<size_t>(context) - n_before(model);
@@ -71,7 +76,10 @@ void add_imatrix(CLI::App& app) {
   command->add_option("--chunks", options->chunks, "windows to evaluate; 0 for the whole text")
       ->check(CLI::Range(0, 1 << 20))
       ->capture_default_str();
-  command->callback([options] { imatrix(*options); });
+  command->callback([options, command] {
+    options->has_context = command->count("--context") > 0;
+    imatrix(*options);
+  });
 }
 
 }  // namespace cli

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "gguf_head.h"
+#include "gguf_types.h"
 #include "inspect_beside.h"
 #include "inspect_tensors.h"
 #include "model_file.h"
@@ -105,8 +106,47 @@ std::string shown(const ordered_json& value) {
   return printable("[" + out + "... " + std::to_string(count) + " in all]");
 }
 
+/// A value of the metadata: long texts, such as chat templates, are cut.
+std::string shown_value(const std::string& key, const ordered_json& value) {
+  if (key == "general.file_type" && value.is_number_unsigned()) {
+    const std::string name = gguf_file_type_name(value.get<uint64_t>());
+    return shown(value) + (name.empty() ? "" : " (" + name + ")");
+  }
+  if (!value.is_string()) return shown(value);
+  constexpr size_t kShown = 100;
+  const auto& text = value.get_ref<const std::string&>();
+  size_t characters = 0;
+  size_t cut = text.size();
+  for (size_t i = 0; i < text.size(); ++i) {
+    if ((static_cast<unsigned char>(text[i]) & 0xC0) == 0x80) continue;
+    if (characters++ == kShown) cut = i;
+  }
+  if (characters <= kShown) return printable(text);
+  return printable(text.substr(0, cut)) + "… " + std::to_string(characters) + " characters in all";
+}
+
 bool is_on_cpu(const ModelChoice& choice) {
   return choice.backend.empty() || choice.backend == "cpu";
+}
+
+/// Whether the head in the file drafts without an option: then a generator takes more memory than
+/// one without drafts.
+bool head_drafts(const Inspect& options, const std::string& path) {
+  const ModelOptions model = make_model_options(options.model);
+  size_t sums[2] = {};
+  for (const int off : {0, 1}) {
+    const Options generator = make<Options>(gen_options_new);
+    gen_error error;
+    if (off == 1) check(gen_options_set(generator.get(), "draft_heads", "off", &error), error);
+    const MemoryEstimate estimate = make_by_options<MemoryEstimate>(
+        gen_estimate_memory, path.c_str(), model.get(), generator.get());
+    for (const char* key : {"weights", "cache", "device_weights", "device_cache"}) {
+      size_t bytes = 0;
+      check(gen_memory_estimate_get(estimate.get(), key, &bytes, &error), error);
+      sums[off] += bytes;
+    }
+  }
+  return sums[0] > sums[1];
 }
 
 /// What its weights take when it is loaded, without loading them.
@@ -131,6 +171,7 @@ ordered_json describe_model(const Inspect& options, const std::string& path) {
       ordered_json::parse(text_of([&](char* buf, size_t capacity, size_t* n, gen_error* error) {
         return gen_model_describe(model.get(), buf, capacity, n, error);
       }));
+  json["loads"] = true;
   if (is_on_cpu(choice)) {
     estimate_memory(options, path, &json["memory"]);
     return json;
@@ -184,7 +225,7 @@ void print(const ordered_json& json) {
     if (key == "tensors") {
       print_tensors(json);
     } else if (key == "types" || key == "weight_types" || key == "unused" ||
-               key == "unused_tensors") {
+               key == "unused_tensors" || key == "head" || value.is_null()) {
       continue;  // with the tensors
     } else if (key == "missing") {
       print_missing(value);
@@ -196,7 +237,8 @@ void print(const ordered_json& json) {
       std::cout << key << ":\n";
       for (const auto& [name, entry] : value.items()) {
         std::cout << "  " << printable(name) << ": "
-                  << (key == "memory" ? size_text(entry.get<uint64_t>()) : shown(entry)) << "\n";
+                  << (key == "memory" ? size_text(entry.get<uint64_t>()) : shown_value(name, entry))
+                  << "\n";
       }
     }
   }
@@ -205,6 +247,11 @@ void print(const ordered_json& json) {
 /// All that is known of a file.
 ordered_json describe(const Inspect& options, const std::string& path) {
   const auto head = read_gguf_head(path);
+  if (!head && is_older_importance(path)) {
+    throw Failure("'" + path +
+                  "' is an importance matrix of the older binary form; quantize takes it, but "
+                  "only the GGUF form is listed");
+  }
   if (!head) return describe_model(options, path);  // which says what is wrong with it
   ordered_json json = describe_beside(*head);
   ordered_json loaded;
@@ -221,7 +268,8 @@ ordered_json describe(const Inspect& options, const std::string& path) {
   if (ordered_json missing = describe_missing(*head); !missing.is_null()) {
     json["missing"] = std::move(missing);
   }
-  describe_tensors(*head, loaded, &json);
+  const bool has_unused = loaded.is_object() && !loaded["unused_tensors"].empty();
+  describe_tensors(*head, loaded, has_unused && head_drafts(options, path), &json);
   json["metadata"] = head->metadata;
   return json;
 }

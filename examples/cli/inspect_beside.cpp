@@ -3,7 +3,9 @@
 // with keys adapter.lora.…, or lora_a.LAYER and lora_b.LAYER with keys lora.….
 #include "inspect_beside.h"
 
+#include <algorithm>
 #include <cstdint>
+#include <fstream>
 #include <set>
 
 namespace cli {
@@ -62,7 +64,7 @@ ordered_json describe_adapter(const GgufHead& head) {
 }
 
 ordered_json describe_importance(const GgufHead& head) {
-  ordered_json out = of_type("importance matrix", head);
+  ordered_json out = of_type(kImportanceType, head);
   out["datasets"] = value_of(head, "imatrix.datasets");
   out["chunks"] = value_of(head, "imatrix.chunk_count");
   out["chunk_size"] = value_of(head, "imatrix.chunk_size");
@@ -81,6 +83,23 @@ ordered_json describe_part(const char* type, const GgufHead& head) {
 }
 
 }  // namespace
+
+bool is_older_importance(const std::string& path) {
+  constexpr int32_t kMostEntries = 1 << 20;
+  constexpr int32_t kMostName = 255;
+  std::ifstream in(path, std::ios::binary);
+  int32_t entries = 0;
+  int32_t length = 0;
+  in.read(reinterpret_cast<char*>(&entries), sizeof entries);
+  in.read(reinterpret_cast<char*>(&length), sizeof length);
+  if (!in || entries < 1 || entries > kMostEntries || length < 1 || length > kMostName) {
+    return false;
+  }
+  std::string name(static_cast<size_t>(length), '\0');
+  in.read(name.data(), length);
+  return in && name.find('.') != std::string::npos &&
+         std::all_of(name.begin(), name.end(), [](char c) { return c > ' ' && c < 0x7F; });
+}
 
 ordered_json describe_beside(const GgufHead& head) {
   const ordered_json architecture = value_of(head, "general.architecture");

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "gguf_types.h"
+#include "inspect_beside.h"
 #include "text_format.h"
 
 namespace cli {
@@ -33,10 +34,14 @@ LayerName layer_name(const std::string& name) {
     const char* const end = name.data() + name.size();
     const auto [past, failure] = std::from_chars(&name[dot] + 1, end, layer);
     if (failure != std::errc() || past == end || *past != '.') continue;
+    const std::string_view rest(past + 1, end);
+    if (rest == "weight" || rest == "bias") continue;  // "mm.0.weight" is of no layer
     return {name.substr(0, dot), layer, std::string(past + 1, end)};
   }
   return {"", -1, name};
 }
+
+constexpr const char* kHead = "a head, needed only to draft";
 
 /// Why a tensor that the library knows is not needed by the model.
 std::string why_unused(const std::string& name, int64_t layers) {
@@ -50,7 +55,7 @@ std::string why_unused(const std::string& name, int64_t layers) {
   }
   if ((place.stem == "blk" && place.layer >= layers) || begins({"eagle.", "mtp.", "nextn."}) ||
       name.find(".nextn.") != std::string::npos) {
-    return "a head, needed only to draft";
+    return kHead;
   }
   if (name.ends_with(".input_scale")) return "for inputs of 4 bits, which are not used";
   return "not needed by this architecture";
@@ -66,6 +71,22 @@ void add(ordered_json* sums, const std::string& key, const GgufHead::Tensor& ten
   grow("tensors", 1);
   grow("weights", tensor.elements);
   grow("bytes", tensor.bytes);
+}
+
+/// Largest first.
+ordered_json by_bytes(const ordered_json& sums) {
+  std::vector<std::pair<std::string, ordered_json>> rows;
+  for (const auto& [key, sum] : sums.items()) rows.emplace_back(key, sum);
+  std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) {
+    return a.second["bytes"].template get<uint64_t>() > b.second["bytes"].template get<uint64_t>();
+  });
+  ordered_json sorted = ordered_json::object();
+  for (auto& [key, sum] : rows) sorted[key] = std::move(sum);
+  return sorted;
+}
+
+std::string tensors_text(uint64_t count) {
+  return std::to_string(count) + (count == 1 ? " tensor" : " tensors");
 }
 
 /// "0-3, 6, 8-9"
@@ -122,7 +143,8 @@ void print_layers(const std::string& stem, const std::vector<int64_t>& numbers,
 
 }  // namespace
 
-void describe_tensors(const GgufHead& head, const ordered_json& loaded, ordered_json* out) {
+void describe_tensors(const GgufHead& head, const ordered_json& loaded, bool head_drafts,
+                      ordered_json* out) {
   std::set<std::string> unused;
   if (loaded.contains("unused_tensors")) {
     unused = loaded["unused_tensors"].get<std::set<std::string>>();
@@ -131,6 +153,7 @@ void describe_tensors(const GgufHead& head, const ordered_json& loaded, ordered_
   ordered_json list = ordered_json::array();
   ordered_json types = ordered_json::object();
   ordered_json reasons = ordered_json::object();
+  ordered_json drafting = ordered_json::object();
   for (const GgufHead::Tensor& tensor : head.tensors) {
     const std::string type = gguf_type_name(tensor.type);
     ordered_json one;
@@ -144,13 +167,19 @@ void describe_tensors(const GgufHead& head, const ordered_json& loaded, ordered_
     if (!head.is_there(tensor)) one["there"] = false;
     if (unused.contains(tensor.name)) {
       const std::string why = why_unused(tensor.name, layers);
-      one["unused"] = why;
-      add(&reasons, why, tensor);
+      if (head_drafts && why == kHead) {
+        one["drafts"] = true;
+        add(&drafting, "head", tensor);
+      } else {
+        one["unused"] = why;
+        add(&reasons, why, tensor);
+      }
     }
     list.push_back(std::move(one));
     add(&types, type, tensor);
   }
-  (*out)["types"] = std::move(types);
+  (*out)["types"] = by_bytes(types);
+  if (!drafting.empty()) (*out)["head"] = std::move(drafting["head"]);
   if (loaded.is_object()) (*out)["unused"] = std::move(reasons);
   (*out)["tensors"] = std::move(list);
 }
@@ -204,14 +233,18 @@ void print_tensors(const ordered_json& described) {
     if (name.role.ends_with(".weight")) name.role.resize(name.role.size() - 7);
     row.roles.push_back(printable(name.role));
   }
-  std::cout << "tensors: " << tensors.size() << ", " << size_text(bytes) << ", "
-            << count_text(weights) << " weights\n";
+  std::cout << "tensors: " << tensors.size() << ", " << size_text(bytes);
+  if (described.value("type", "") != kImportanceType) {
+    std::cout << ", " << count_text(weights) << " weights";
+  }
+  std::cout << "\n";
   for (const auto& [type, sum] : described["types"].items()) {
     const auto size = sum["bytes"].get<uint64_t>();
     std::cout << format(
-        "  %-12s %10s %6s  %5llu tensors\n", type.c_str(), size_text(size).c_str(),
+        "  %-12s %10s %6s  %5llu tensor%s\n", type.c_str(), size_text(size).c_str(),
         percent(static_cast<double>(size) / static_cast<double>(std::max(bytes, size))).c_str(),
-        static_cast<unsigned long long>(sum["tensors"].get<uint64_t>()));
+        static_cast<unsigned long long>(sum["tensors"].get<uint64_t>()),
+        sum["tensors"].get<uint64_t>() == 1 ? "" : "s");
   }
   if (!layers.empty()) std::cout << "layers:\n";
   for (const std::string& stem : stems) {
@@ -241,12 +274,16 @@ void print_tensors(const ordered_json& described) {
                         size_text((*tensor)["bytes"].get<uint64_t>()).c_str(),
                         printable((*tensor)["name"].get<std::string>()).c_str(), shape.c_str());
   }
+  if (described.contains("head")) {
+    const ordered_json& sum = described["head"];
+    std::cout << "a head that drafts: " << tensors_text(sum["tensors"].get<uint64_t>()) << ", "
+              << size_text(sum["bytes"].get<uint64_t>()) << "\n";
+  }
   if (described.contains("unused") && !described["unused"].empty()) {
     std::cout << "unused:\n";
     for (const auto& [why, sum] : described["unused"].items()) {
-      std::cout << format("  %llu tensors, %s: %s\n",
-                          static_cast<unsigned long long>(sum["tensors"].get<uint64_t>()),
-                          size_text(sum["bytes"].get<uint64_t>()).c_str(), why.c_str());
+      std::cout << "  " << tensors_text(sum["tensors"].get<uint64_t>()) << ", "
+                << size_text(sum["bytes"].get<uint64_t>()) << ": " << why << "\n";
     }
   }
 }

@@ -9,11 +9,13 @@
 
 namespace cli {
 
-/// {"tensors":[{"name","type","shape","weights","bytes","layer"?,"there"?,"unused"?}…],
-/// "types":{TYPE:{"tensors","weights","bytes"}}, "unused":{REASON:{"tensors","weights","bytes"}}}
-/// are added to `out`. `loaded` is what gen_model_describe says of the file, null if the library
-/// does not load it: then nothing is known of what is unused.
-void describe_tensors(const GgufHead& head, const nlohmann::ordered_json& loaded,
+/// {"tensors":[{"name","type","shape","weights","bytes","layer"?,"there"?,"unused"?,"drafts"?}…],
+/// "types":{TYPE:SUM}, "head":SUM?, "unused":{REASON:SUM}} are added to `out`, where SUM is
+/// {"tensors","weights","bytes"}; types with the most bytes come first. `head_drafts`: the head in
+/// the file is used when the model generates, so it is not unused. `loaded` is what
+/// gen_model_describe says of the file, null if the library does not load it: then nothing is known
+/// of what is unused.
+void describe_tensors(const GgufHead& head, const nlohmann::ordered_json& loaded, bool head_drafts,
                       nlohmann::ordered_json* out);
 
 /// What is missing of a file that was cut off: {"ends_at","needed","tensors","whole","first"}, or

@@ -26,6 +26,7 @@ struct Perplexity {
   std::string file;
   std::string against;  // a kind of cache, empty for none
   int32_t window = 512;
+  bool has_window = false;  // --window was given
   bool json = false;
 };
 
@@ -138,9 +139,13 @@ void perplexity(const Perplexity& options) {
   const gen_model_config* config = gen_model_get_config(model.get());
   const auto vocab = static_cast<size_t>(gen_model_config_vocab_size(config));
   const int32_t bos = gen_model_config_bos(config);
+  const int32_t most = gen_model_config_max_seq_len(config);
+  if (options.has_window && options.window > most) {
+    throw Failure("--window " + std::to_string(options.window) + " above " + std::to_string(most) +
+                  ", the model's context");
+  }
   const std::vector<int32_t> tokens = tokens_of_file(model, find_file(options.file, "heldout.txt"));
-  const auto width =
-      static_cast<size_t>(std::min(options.window, gen_model_config_max_seq_len(config)));
+  const auto width = static_cast<size_t>(std::min(options.window, most));
   const size_t fresh = bos >= 0 ? width - 1 : width;
   if (tokens.size() < 2) throw Failure("the text has fewer than 2 tokens");
 
@@ -178,7 +183,10 @@ void add_perplexity(CLI::App& app) {
       ->check(CLI::Range(2, 1 << 20))
       ->capture_default_str();
   command->add_flag("--json", options->json, "print one JSON object");
-  command->callback([options] { perplexity(*options); });
+  command->callback([options, command] {
+    options->has_window = command->count("--window") > 0;
+    perplexity(*options);
+  });
 }
 
 }  // namespace cli

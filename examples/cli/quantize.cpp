@@ -56,8 +56,9 @@ void add_quantize(CLI::App& app) {
                       "importance matrix of the model, by which the errors of columns count");
   command
       ->add_option("--type", options->types,
-                   "type of the matrices that a pattern matches, \"blk.*.attn_v.weight=Q6_K\"; "
-                   "may be given several times, the first that matches counts")
+                   "type of the matrices whose whole name a pattern matches, "
+                   "\"blk.*.attn_v.weight=Q6_K\": * is any text, ? any one byte; may be given "
+                   "several times, the first that matches counts")
       ->type_name("PATTERN=TYPE")
       ->allow_extra_args(false);
   command->callback([options] { quantize(*options); });

@@ -45,7 +45,7 @@ std::string size_text(uint64_t bytes) {
   auto value = static_cast<double>(bytes);
   size_t unit = 0;
   for (; value >= 1024 && unit < 4; ++unit) value /= 1024;
-  return format(unit == 0 ? "%.0f %s" : value < 9.95 ? "%.2f %s" : "%.1f %s", value, kUnits[unit]);
+  return format(unit == 0 ? "%.0f %s" : "%.2f %s", value, kUnits[unit]);
 }
 
 std::string count_text(uint64_t count) {

@@ -16,7 +16,7 @@ std::string printable(const std::string& text);
 
 /// "12.3 %", or "-" if there is no such figure.
 std::string percent(double share);
-/// Bytes in units: "612 B", "4.6 GiB".
+/// Bytes in units: "612 B", "4.60 GiB".
 std::string size_text(uint64_t bytes);
 /// A number of weights in units: "612", "8.03 B" (thousand millions).
 std::string count_text(uint64_t count);

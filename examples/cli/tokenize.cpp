@@ -2,6 +2,7 @@
 // generate tokenize: standard input or a text, byte for byte, to token ids.
 #include <unistd.h>
 
+#include <filesystem>
 #include <iostream>
 #include <iterator>
 #include <memory>
@@ -32,7 +33,17 @@ std::string text_for(const Tokenize& options) {
   return {std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
 }
 
+/// A text where the file should be: `tokenize "hi there"`.
+bool looks_like_text(const std::string& path) {
+  std::error_code failure;
+  if (path.empty() || std::filesystem::exists(path, failure)) return false;
+  return path.find(' ') != std::string::npos || path.find('.') == std::string::npos;
+}
+
 void tokenize(const Tokenize& options) {
+  if (looks_like_text(options.model.path)) {
+    throw Failure("there is no file '" + options.model.path + "'; a text is given with -p");
+  }
   const std::string text = text_for(options);
   const Tokenizer tokenizer = load_tokenizer(options.model);
   uint32_t flags = 0;

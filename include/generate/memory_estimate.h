@@ -14,7 +14,7 @@ typedef struct gen_memory_estimate gen_memory_estimate;
 
 /**
  * Estimates what loading a file with these options and filling one session to the end of its
- * context would allocate. It goes through all allocations without reading weights, computing or
+ * context would allocate. It goes through all allocations without loading weights, computing or
  * touching the memory: the figures are those that a gen_allocator and, for a model on a device, a
  * gen_gpu_allocator would count. If a pool of gen_options_set_paged_kv cannot hold a whole context,
  * the session fills the pool. A head that drafts counts, of the model's file or of
@@ -22,7 +22,8 @@ typedef struct gen_memory_estimate gen_memory_estimate;
  * small objects on the process' own heap are not included. The device must exist; no memory is
  * taken from it, but gpu_layers "auto" asks how much it has left.
  *
- * @param path           GGUF file; only its header and tokenizer are read.
+ * @param path           GGUF file; its header and tokenizer are read, and the first and last 4096 bytes of each tensor,
+ *                       which tell one model from another.
  * @param model_options  as for gen_model_load, NULL for the defaults; its allocators and progress are not called.
  * @param options        as for gen_create, NULL for the defaults.
  * @param out            receives the estimate; free it with gen_memory_estimate_free.

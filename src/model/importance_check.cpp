@@ -69,8 +69,12 @@ std::vector<std::string> importance_lines(const Importance* importance, const gg
   }
   std::vector<std::string> lines;
   if (low.count > 0) {
+    const std::string why = importance == nullptr
+                                ? "an importance matrix"
+                                : std::string("importance, since the matrix has none for ") +
+                                      (low.count > 1 ? "them" : "it");
     lines.push_back(low.text() + (low.count > 1 ? " get" : " gets") +
-                    " less than 3 bits a weight without an importance matrix: expect large errors");
+                    " less than 3 bits a weight without " + why + ": expect large errors");
   }
   if (unknown.count > 0) {
     lines.push_back(unknown.text() + (unknown.count > 1 ? " are" : " is") +

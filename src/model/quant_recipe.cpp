@@ -257,13 +257,21 @@ DType TypeChooser::wanted(const gguf::TensorInfo& tensor) const {
 
 Status TypeChooser::check_patterns() const {
   for (const TypePattern& pattern : options_.types) {
-    const auto tensors = file_.tensors();
-    const bool any = std::any_of(tensors.begin(), tensors.end(), [&](const auto& tensor) {
-      return is_weight(tensor) && matches_pattern(pattern.pattern, tensor.name);
-    });
-    if (any) continue;
-    return error(Code::kInvalidArgument, "\"%.*s\" matches no matrix of the model",
-                 static_cast<int>(kShownName), pattern.pattern.c_str());
+    const auto any = [&](const std::string& text) {
+      const auto tensors = file_.tensors();
+      return std::any_of(tensors.begin(), tensors.end(), [&](const auto& tensor) {
+        return is_weight(tensor) && matches_pattern(text, tensor.name);
+      });
+    };
+    if (any(pattern.pattern)) continue;
+    const char* hint = "";
+    if (any(pattern.pattern + ".weight")) {
+      hint = "; a pattern is a whole name: with .weight behind it, it matches";
+    } else if (tied_ && pattern.pattern.starts_with("output")) {
+      hint = "; its output is its embedding, token_embd.weight";
+    }
+    return error(Code::kInvalidArgument, "\"%.*s\" matches no matrix of the model%s",
+                 static_cast<int>(kShownName), pattern.pattern.c_str(), hint);
   }
   return {};
 }

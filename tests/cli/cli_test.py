@@ -431,7 +431,9 @@ class Forms(unittest.TestCase):
             self.assertEqual(done.returncode, 0)
             self.assertRegex(done.stderr.decode(), r"^warning: .* are not in the importance matrix: all columns count alike\n$")
             for arguments, code, message in (
-                    (("--type", "nothing*=F16"), 1, '"nothing*" matches no matrix of the model'),
+                    (("--type", "nothing*=F16"), 1, '"nothing*" matches no matrix of the model\n'),
+                    (("--type", "blk.*.attn_v=F16"), 1, "model; a pattern is a whole name: with .weight behind it, it matches"),
+                    (("--type", "output.*=F16"), 1, "model; its output is its embedding, token_embd.weight\n"),
                     (("--type", "*=Q4_K_M"), 2, '--type: "Q4_K_M" is not one of F32, '),
                     (("--type", "*"), 2, '--type: "*" is not PATTERN=TYPE'),
                     (("--importance", DRAFT), 1, "draft.gguf"),
@@ -930,6 +932,16 @@ class Help(unittest.TestCase):
             if status != 0:
                 self.assertEqual(run.stderr, estimate.stderr)
 
+    def test_an_estimate_says_for_how_many_positions_it_is(self):
+        context = answer("inspect", DRAFT, "--json")["max_seq_len"]
+        self.assertEqual(answer("estimate", DRAFT, "--json")["context"], context)
+        self.assertEqual(answer("estimate", DRAFT, "--json", "--ctx", "64")["context"], 64)
+        shown = generate("estimate", DRAFT).stdout.decode()
+        self.assertTrue(shown.startswith(f"context: {context} positions\n"), shown)
+        self.assertRegex(shown, r"\npeak +[0-9]+\.[0-9]{2} MiB\n")
+        self.assertRegex(shown.splitlines()[-1], "--ctx N and --kv TYPE change")
+        self.assertNotIn("--ctx", generate("estimate", DRAFT, "--ctx", "64").stdout.decode())
+
     def test_an_estimate_counts_the_head(self):
         """2 heads of keys and of values of 64 floats each, for a context of 1024; and no head with drafts off."""
         story = os.path.join(SOURCE, "examples/demo_model/story.gguf")
@@ -1010,6 +1022,11 @@ class Errors(unittest.TestCase):
         self.refused("--text: cannot read '/nowhere'", "bench", "-m", DRAFT, "--draft", "lookup", "--text", "/nowhere")
         self.refused("pentium", "run", "-m", DRAFT, "-p", "x", environment={"GEN_CPU": "pentium"})
 
+    def test_a_text_in_place_of_a_file_is_recognised(self):
+        for text in ("hi there", "hello"):
+            self.refused(f"there is no file '{text}'; a text is given with -p", "tokenize", text)
+        self.refused("cannot open 'no/such.gguf'", "tokenize", "no/such.gguf")
+
     def test_a_text_that_cannot_be_read_is_named(self):
         for path, reason in (("/no/such.txt", "No such file or directory"), (SOURCE, "Is a directory")):
             self.refused(f"cannot read '{path}': {reason}", "perplexity", "-m", DRAFT, "-f", path)
@@ -1031,6 +1048,11 @@ class Errors(unittest.TestCase):
             self.refused("is a file to read", "imatrix", "-m", DRAFT, "-f", text, "-o", text)
             self.refused("has no tokens", "imatrix", "-m", DRAFT, "-f", "/dev/null", "-o", made)
             self.refused("--context", "imatrix", "-m", DRAFT, "-f", text, "-o", made, "--context", "1", code=2)
+            most = answer("inspect", DRAFT, "--json")["max_seq_len"]
+            self.refused(f"--context {most + 1} above {most}, the model's context", "imatrix", "-m", DRAFT, "-f", text, "-o", made,
+                         "--context", str(most + 1))
+            self.refused(f"--window {most + 1} above {most}, the model's context", "perplexity", "-m", DRAFT, "-f", text,
+                         "--window", str(most + 1))
             self.refused("--output", "imatrix", "-m", DRAFT, "-f", text, code=2)
             self.assertEqual(os.listdir(folder), [])
 

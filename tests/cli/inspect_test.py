@@ -94,9 +94,26 @@ class Inspect(unittest.TestCase):
         shown = self.shown(DRAFT)
         self.assertIn("\n  blk 0-3 (4): ", shown)
         self.assertRegex(shown, r"\n    Q8_0 +[0-9.]+ KiB  attn_k attn_output attn_q attn_v ffn_down ffn_gate ffn_up\n")
-        self.assertRegex(shown, r"\n  Q8_0 +272.0 KiB  token_embd.weight  64 x 4096\n")
+        self.assertRegex(shown, r"\n  Q8_0 +272.00 KiB  token_embd.weight  64 x 4096\n")
         self.assertIn("\nparameters: 459.3 K\n", shown)
-        self.assertIn("\n  file: 571.0 KiB\n", shown)
+        self.assertRegex(shown, r"\n  file: 570\.97 KiB\n")
+        self.assertIs(told["loads"], True)
+        self.assertIn("\n  general.file_type: 7 (Q8_0)\n", shown)
+        self.assertEqual(told["metadata"]["general.file_type"], 7)
+
+    def test_long_texts_are_cut(self):
+        for length, whole in ((100, True), (101, False)):
+            entries = [("general.architecture", "string", "later"), ("general.name", "string", "ä" * length)]
+            path = self.file(gguf(entries, [("a", 0, [2], bytes(8))]))
+            self.assertEqual("\n  general.name: " + "ä" * 100 + ("\n" if whole else "… 101 characters in all\n") in self.shown(path), True)
+            self.assertEqual(self.told(path)["metadata"]["general.name"], "ä" * length)
+            self.assertRegex(self.shown(path), r"\n  F32 +8 B 100.0 % +1 tensor\n")
+
+    def test_types_come_by_their_bytes(self):
+        tensors = [("a", 0, [256], bytes(1024)), ("b", 1, [256], bytes(512)), ("mm.0.weight", 30, [4096], bytes(8192))]
+        told = self.told(self.file(gguf([("general.architecture", "string", "later")], tensors)))
+        self.assertEqual(list(told["types"]), ["BF16", "F32", "F16"])
+        self.assertFalse([one for one in told["tensors"] if "layer" in one])
 
     def test_layers_that_differ(self):
         tensors = []
@@ -137,8 +154,10 @@ class Inspect(unittest.TestCase):
         first = model.index(whole[0]["name"].encode()) - 8
         last = model.index(whole[-1]["name"].encode())
         # Within the metadata nothing is known.
-        for size in (0, 3, 20, 100, first // 2):
+        for size in (0, 3):
             self.refused(self.file(model[:size]))
+        for size in (6, 20, 100, first // 2):
+            self.assertIn("is the download complete?", self.refused(self.file(model[:size])))
         # In the list of tensors.
         told = self.told(self.file(model[:last]))
         self.assertEqual((told["missing"]["tensors"], told["missing"]["listed"], told["loads"]), (38, 37, False))
@@ -153,7 +172,7 @@ class Inspect(unittest.TestCase):
             there = [one for one in self.told(path)["tensors"] if "there" not in one]
             self.assertEqual(missing["whole"], len(there))
             self.assertEqual(missing["first"], next(one["name"] for one in self.told(path)["tensors"] if "there" in one))
-            self.assertRegex(self.shown(path), r"\nincomplete: the file ends at .* of 571.0 KiB, .* of 38 tensors are whole, the "
+            self.assertRegex(self.shown(path), r"\nincomplete: the file ends at .* of 570\.97 KiB, .* of 38 tensors are whole, the "
                                                f"first that is not: {re.escape(missing['first'])}\n")
         self.assertEqual(self.told(self.file(model[:len(model) // 2]))["loads"], False)
 
@@ -181,6 +200,11 @@ class Inspect(unittest.TestCase):
         told = self.told(self.file(gguf(imatrix, sums)))
         self.assertEqual([told[key] for key in ("type", "datasets", "chunks", "chunk_size", "matrices")],
                          ["importance matrix", ["text.txt"], 7, 512, 1])
+        shown = self.shown(self.file(gguf(imatrix, sums)))
+        self.assertIn("\ntensors: 2, 20 B\n", shown)
+        self.assertNotIn("null", shown)
+        older = struct.pack("<ii", 1, 19) + b"blk.0.attn_q.weight" + struct.pack("<ii4f", 1, 4, 1, 2, 3, 4)
+        self.assertIn("file.dat' is an importance matrix of the older binary form", self.refused(self.file(older, "file.dat")))
         projector = [("general.architecture", "string", "clip"), ("general.type", "string", "mmproj")]
         told = self.told(self.file(gguf(projector, [("v.blk.0.attn_q.weight", 0, [4, 4], bytes(64))])))
         self.assertEqual((told["type"], told["parameters"]), ("projector of pictures or sound", 16))
@@ -188,18 +212,21 @@ class Inspect(unittest.TestCase):
         self.assertEqual([told[key] for key in ("type", "tokenizer", "tokens", "tensors")],
                          ["vocabulary, for generate tokenize", "rwkv", 648, []])
 
-    def test_a_head_in_the_file_is_unused(self):
+    def test_a_head_in_the_file_drafts(self):
         path = os.path.join(self.folder.name, "model.gguf")
         subprocess.run([RANDOM_MODEL, path, "--family", "qwen35", "--layers", "4", "--width", "256", "--heads", "2",
                         "--kv-heads", "1", "--ffn", "256", "--vocab", "500", "--context", "64"], check=True, capture_output=True)
         told = self.told(path)
-        names = [one["name"] for one in told["tensors"] if "unused" in one]
+        names = [one["name"] for one in told["tensors"] if "drafts" in one]
         self.assertTrue(names)
         self.assertEqual(names, [one["name"] for one in told["tensors"] if one["name"].startswith("blk.4.")])
         self.assertEqual(sorted(names), sorted(told["unused_tensors"]))
-        (why, sums), = told["unused"].items()
-        self.assertEqual((why, sums["tensors"]), ("a head, needed only to draft", len(names)))
-        self.assertIn(f"\nunused:\n  {len(names)} tensors, ", self.shown(path))
+        self.assertEqual(told["unused"], {})
+        size = sum(one["bytes"] for one in told["tensors"] if one["name"] in names)
+        self.assertEqual((told["head"]["tensors"], told["head"]["bytes"]), (len(names), size))
+        shown = self.shown(path)
+        self.assertRegex(shown, rf"\na head that drafts: {len(names)} tensors, [0-9.]+ [KM]iB\n")
+        self.assertNotIn("\nunused:\n", shown)
 
     def test_many_tensors(self):
         count = 100000

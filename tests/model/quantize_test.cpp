@@ -525,6 +525,13 @@ TEST_F(QuantizeTest, PatternsNameTypes) {
   const Status status = run(layers(1, 96, false), "Q8_0");
   EXPECT_EQ(status.code(), Code::kInvalidArgument);
   EXPECT_STREQ(status.message(), "\"*_norm.weight\" matches no matrix of the model");
+
+  options_.types = parse_type_patterns("*.attn_v=Q8_0").value();
+  const Status short_of_a_name = run(layers(1, 96, false), "Q8_0");
+  EXPECT_STREQ(
+      short_of_a_name.message(),
+      "\"*.attn_v\" matches no matrix of the model; a pattern is a whole name: with .weight "
+      "behind it, it matches");
 }
 
 TEST(TypePatterns, WhatIsNotOneIsRefused) {
@@ -638,7 +645,8 @@ TEST_F(QuantizeTest, FewBitsWithoutImportanceAreToldOf) {
                                "all columns count alike"}));
   ASSERT_TRUE(run(layers(1, 256, false), "IQ2_XXS").ok());
   EXPECT_EQ(lines.take(), (All{"token_embd.weight and 1 more tensor get less than 3 bits a weight "
-                               "without an importance matrix: expect large errors",
+                               "without importance, since the matrix has none for them: expect "
+                               "large errors",
                                "output.weight is not in the importance matrix: all columns count "
                                "alike"}));
 }

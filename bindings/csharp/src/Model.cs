@@ -385,7 +385,7 @@ namespace LibGenerate
         /// <summary>Size of the file.</summary>
         public long File { get; }
 
-        /// <summary>Estimates for a GGUF file, of which only header and tokenizer are read.</summary>
+        /// <summary>Estimates for a GGUF file, of which header, tokenizer and the ends of tensors are read.</summary>
         public MemoryEstimate(string path, ModelOptions modelOptions = null, GeneratorOptions options = null)
         {
             Loader.Ensure();

@@ -18,7 +18,8 @@ constexpr uint32_t kTypes = 13;
 
 Status truncated(const Value& entry, const char* what, uint64_t wanted, uint64_t left) noexcept {
   return error(Code::kFormat,
-               "metadata '%.*s': %s needs %" PRIu64 " bytes, but %" PRIu64 " are left in the file",
+               "metadata '%.*s': %s needs %" PRIu64 " bytes, but %" PRIu64
+               " are left in the file; is the download complete?",
                shown_length(entry.key()), entry.key().data(), what, wanted, left);
 }
 
@@ -28,8 +29,9 @@ Status MetadataParser::parse_entry(ByteReader& reader, uint64_t index, uint64_t 
   uint64_t length = 0;
   if (!reader.take(&length)) {
     return error(Code::kFormat,
-                 "metadata count is %" PRIu64 ", but the file ends in entry %" PRIu64, count,
-                 index);
+                 "metadata count is %" PRIu64 ", but the file ends in entry %" PRIu64
+                 "; is the download complete?",
+                 count, index);
   }
   if (length == 0 || length > kMaxKeyBytes) {
     return error(Code::kFormat,
@@ -41,7 +43,7 @@ Status MetadataParser::parse_entry(ByteReader& reader, uint64_t index, uint64_t 
   if (!reader.skip(length)) {
     return error(Code::kFormat,
                  "metadata entry %" PRIu64 ": key length %" PRIu64 ", but %" PRIu64
-                 " bytes are left in the file",
+                 " bytes are left in the file; is the download complete?",
                  index, length, left);
   }
   if (!is_clean_name({key, static_cast<size_t>(length)})) {
@@ -89,7 +91,8 @@ Status MetadataParser::skip_array(ByteReader& reader, Value* entry) {
   if (!checked_mul(count, each, &bytes) || bytes > reader.remaining()) {
     return error(Code::kFormat,
                  "metadata '%.*s': array length %" PRIu64 " needs at least %" PRIu64
-                 " bytes each, but %" PRIu64 " bytes are left in the file",
+                 " bytes each, but %" PRIu64
+                 " bytes are left in the file; is the download complete?",
                  shown_length(name), name.data(), count, each, reader.remaining());
   }
   if (!strings && entry->element_ != ValueType::kBool) {
@@ -110,7 +113,7 @@ Status MetadataParser::skip_value(ByteReader& reader, const Value& entry, uint64
     if (reader.skip(length)) return {};
     return error(Code::kFormat,
                  "metadata '%.*s': string length %" PRIu64 " of element %" PRIu64 ", but %" PRIu64
-                 " bytes are left in the file",
+                 " bytes are left in the file; is the download complete?",
                  shown_length(name), name.data(), length, element, left);
   }
   const std::byte* value = reader.cursor();
@@ -146,12 +149,13 @@ Status MetadataParser::index_keys(Metadata* out) {
 }
 
 Status MetadataParser::check_count(const ByteReader& reader, uint64_t count) {
-  const uint64_t most = std::min<uint64_t>(reader.remaining() / kMinEntryBytes,
-                                           std::numeric_limits<uint32_t>::max());
+  const uint64_t most =
+      std::min<uint64_t>(reader.remaining() / kMinEntryBytes, std::numeric_limits<uint32_t>::max());
   if (count <= most) return {};
   return error(Code::kFormat,
-               "metadata count %" PRIu64 " above %" PRIu64 ", the most that fit in the file", count,
-               most);
+               "metadata count %" PRIu64 " above %" PRIu64
+               ", the most that fit in the file; is the download complete?",
+               count, most);
 }
 
 Status MetadataParser::skip(ByteReader& reader, uint64_t count) {

@@ -43,7 +43,8 @@ Result<Header> parse_header(ByteReader& reader) {
   }
   Header header;
   if (!reader.take(&header.version)) {
-    return error(Code::kFormat, "version: the file ends after %" PRIu64 " bytes", size);
+    return error(Code::kFormat,
+                 "version: the file ends after %" PRIu64 " bytes; is the download complete?", size);
   }
   if (header.version != 2 && header.version != 3) {
     const uint32_t swapped = __builtin_bswap32(header.version);
@@ -58,8 +59,9 @@ Result<Header> parse_header(ByteReader& reader) {
   }
   if (!reader.take(&header.tensors) || !reader.take(&header.metadata)) {
     return error(Code::kFormat,
-                 "header: the file ends after %" PRIu64 " bytes, the header takes %" PRIu64, size,
-                 kHeaderBytes);
+                 "header: the file ends after %" PRIu64 " bytes, the header takes %" PRIu64
+                 "; is the download complete?",
+                 size, kHeaderBytes);
   }
   return header;
 }
@@ -69,8 +71,9 @@ Status check_tensor_count(uint64_t count, uint64_t remaining) noexcept {
       std::min<uint64_t>(remaining / kMinTensorBytes, std::numeric_limits<int32_t>::max());
   if (count <= most) return {};
   return error(Code::kFormat,
-               "tensor count %" PRIu64 " above %" PRIu64 ", the most that fit in the file", count,
-               most);
+               "tensor count %" PRIu64 " above %" PRIu64
+               ", the most that fit in the file; is the download complete?",
+               count, most);
 }
 
 Result<uint32_t> read_alignment(const Metadata& metadata) {
@@ -85,7 +88,9 @@ Result<uint32_t> read_alignment(const Metadata& metadata) {
 }
 
 Status tensor_truncated(uint64_t index, const char* what) noexcept {
-  return error(Code::kFormat, "tensor %" PRIu64 ": the file ends in its %s", index, what);
+  return error(Code::kFormat,
+               "tensor %" PRIu64 ": the file ends in its %s; is the download complete?", index,
+               what);
 }
 
 Status parse_name(ByteReader& reader, uint64_t index, std::string* out) {
