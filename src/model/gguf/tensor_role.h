@@ -45,10 +45,11 @@ inline bool is_media_tensor(std::string_view name) noexcept {
 }
 
 /// Whether it belongs to a head that drafts, of a model of so many blocks; those behind them, up to
-/// `end`, only draft.
+/// `end`, only draft, and so does what is named so behind them.
 inline bool is_draft_tensor(std::string_view name, int64_t blocks, int64_t end) noexcept {
   constexpr std::string_view kPrefixes[] = {"mtp.", "model.mtp.", "nextn.", "eagle.", "medusa"};
-  return (block_of(name) >= blocks && block_of(name) < end) ||
+  const int64_t block = block_of(name);
+  return (block >= blocks && (block < end || name.find(".nextn.") != name.npos)) ||
          std::any_of(std::begin(kPrefixes), std::end(kPrefixes),
                      [&](std::string_view prefix) { return name.starts_with(prefix); });
 }
