@@ -338,6 +338,7 @@ static void memory_figures(void** state) {
   }
   size_t resident = 1;
   assert_fails(kv_cache_memory_bytes(NULL, &resident, NULL, NULL, &error), bad, "cache", error);
+  assert_fails(kv_cache_describe(NULL, NULL, 0, &resident, &error), bad, "cache", error);
   assert_int_equal(resident, 0);
 }
 

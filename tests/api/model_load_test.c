@@ -147,6 +147,7 @@ static void failures_name_the_file(void** state) {
   assert_fails(gen_model_quantize("t", "out", "Q8_0", NULL, NULL, &error), GEN_ERROR_FORMAT,
                "t: magic", error);
   assert_fails(gen_tokenizer_load("t", &tokenizer, &error), GEN_ERROR_FORMAT, "t: ", error);
+  assert_fails(gen_tokenizer_load_with("t", NULL, &tokenizer, &error), GEN_ERROR_FORMAT, "t: ", error);
   gen_memory_estimate* estimate = NULL;
   assert_fails(gen_estimate_memory("t", NULL, NULL, &estimate, &error), GEN_ERROR_FORMAT,
                "t: magic", error);

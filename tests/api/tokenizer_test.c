@@ -204,6 +204,8 @@ static void load_with_names_the_pre_tokenizer(void** state) {
   assert_fails(gen_tokenizer_load_with(GEN_TEST_SOURCE_DIR "/tests/tokenizer/data/rwkv.gguf",
                                        options, &t, &error),
                bad, "pre-tokenizer 'no-such' for a vocabulary that has none", error);
+  assert_fails(gen_tokenizer_load_with("no/such/file.gguf", options, &t, &error), GEN_ERROR_IO,
+               "no/such/file.gguf", error);
   assert_fails(gen_tokenizer_load_with(NULL, options, &t, &error), bad, "path", error);
   assert_fails(gen_tokenizer_load_with(path, options, NULL, &error), bad, "out", error);
   assert_ok(gen_model_options_set(options, "pre_tokenizer", "bloom", &error), error);
