@@ -359,7 +359,7 @@ TEST(WindowChats, ByDefault) {
   GeneratorOptions shifts;
   shifts.shift_context = true;
   EXPECT_NE(cache_of(shifts)->shifting(), nullptr);
-  EXPECT_EQ(cache_of(shifts)->memory().resident, cache->memory().resident);
+  EXPECT_LT(cache_of(shifts)->memory().resident, full / 2);
   shifts.kv_dtype = "q4";  // evaluates again
   EXPECT_TRUE(cache_of(shifts)->wants_points());
 }
