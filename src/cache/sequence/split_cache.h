@@ -14,9 +14,9 @@
 namespace gen::cache {
 
 /// Of empty caches of one kind and capacity; layer i is the next one of caches[cache_of_layer[i]].
-/// It shares no blocks, since that could succeed in one cache and fail in another. kInvalidArgument
-/// for layers that are not those of the caches, and for none; kUnsupported for caches that cut
-/// where they can, not where they are told to, since each may do so elsewhere.
+/// It shares no blocks, since that could succeed in one cache and fail in another, and shifts if
+/// all its caches do. kInvalidArgument for layers that are not those of the caches, and for none;
+/// kUnsupported for caches of means, since each may cut elsewhere.
 Result<std::unique_ptr<KvCache>> make_split_cache(std::vector<std::unique_ptr<KvCache>> caches,
                                                   std::span<const int32_t> cache_of_layer);
 

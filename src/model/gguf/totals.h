@@ -17,8 +17,8 @@ struct Totals {
 };
 
 /// Of a model of `blocks` blocks; the file's others only draft. Tensors of pictures and sound are
-/// not counted. `used` of `experts` matrices of a
-/// stack are read for a token; both 0 without experts.
+/// not counted. `used` of `experts` matrices of a stack are read for a token; both 0 without
+/// experts.
 Totals totals(const GgufFile& file, int64_t blocks, int64_t used, int64_t experts);
 
 }  // namespace gen::gguf
