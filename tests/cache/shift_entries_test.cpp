@@ -16,8 +16,10 @@
 #include <vector>
 
 #include "base/rng.h"
+#include "cache/sequence/cache_state.h"
 #include "cache/sequence/registry.h"
 #include "cache/sequence/window_cache.h"
+#include "cache/state/state_file.h"
 #include "cache/window_start.h"
 #include "engine/kv/codec.h"
 
@@ -255,6 +257,36 @@ TEST(ShiftWindows, MoveAsInAFullCache) {
     ASSERT_NO_FATAL_FAILURE(expect_same_windows(*windowed, *full));
   }
   EXPECT_GT(shifts, 80);
+}
+
+// A state has no more than the window, which lies elsewhere in its tile after a shift.
+TEST(ShiftWindows, MoveWhatAStateHas) {
+  World world;
+  world.layers[0].window = world.layers[3].window = 7;
+  WindowRoom room;
+  room.rows = 8;
+  room.rewind = 0;
+  room.lead = 4;
+  const auto make = [&] {
+    return make_windowed_cache("fp32", world.layers, 240, room, engine::system_memory()).value();
+  };
+  for (int32_t length = 200; length < 216; ++length) {
+    auto full = make_cache("fp32", world.layers, 240, engine::system_memory()).value();
+    auto cache = make();
+    for (int32_t token = 0; token < length; ++token) {
+      append(*cache, token);
+      append(*full, token);
+    }
+    const auto contents = [&cache](StateWriter& to) { return cache->save(to); };
+    std::vector<std::byte> state(state_size(contents).value());
+    ASSERT_TRUE(save_state(StateKind::kModelCache, contents, state).ok());
+    auto loaded = make();
+    auto reader = StateReader::open(state);
+    ASSERT_TRUE(reader.ok() && loaded->restore(*reader).ok());
+    ASSERT_TRUE(loaded->shifting()->shift(4, 98 + length % 3).ok()) << length;
+    ASSERT_TRUE(full->shifting()->shift(4, 98 + length % 3).ok());
+    ASSERT_NO_FATAL_FAILURE(expect_same_windows(*loaded, *full));
+  }
 }
 
 TEST(ShiftWindows, RefuseWhatTheyLack) {
