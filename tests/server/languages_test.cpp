@@ -192,9 +192,10 @@ TEST(Languages, WhoLeavesFreesTheirMaker) {
   Languages languages(maker.make(), 1, 1000);
   Client first(languages, regex(long_text('a')));
   Client second(languages, regex(long_text('a')));
+  // Without this the one maker could take the other language first.
+  maker.wait_until_begun(long_text('a'));
   Client waiting(languages, regex(long_text('b')));
   for (Client* client : {&first, &second, &waiting}) client->wait_until_it_waits();
-  maker.wait_until_begun(long_text('a'));
   // The other one still waits for it.
   first.leave();
   EXPECT_EQ(first.made(), nullptr);
