@@ -5,6 +5,7 @@
 #include "tokenizer/bpe_tokenizer.h"
 
 #include <array>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "base/utf8.h"
 #include "tokenizer/bpe_merges.h"
 #include "tokenizer/byte_alphabet.h"
+#include "tokenizer/dna_regions.h"
 #include "tokenizer/nfc.h"
 #include "tokenizer/pretokenizer.h"
 #include "tokenizer/sentencepiece_encoder.h"
@@ -62,6 +64,8 @@ class BpeTokenizer final : public VocabTokenizer {
  private:
   class Words;
 
+  Status encode_words(std::string_view text, std::vector<int32_t>* out) const;
+
   [[nodiscard]] bool whole_words_first() const noexcept {
     return parts_.by_id || pretokenizer_.whole_words_first();
   }
@@ -72,6 +76,7 @@ class BpeTokenizer final : public VocabTokenizer {
   std::unordered_map<std::string, int32_t> whole_words_;  // only where the family wants it
   SpecialMatcher no_kept_texts_;
   UnknownRule unknown_;
+  std::optional<DnaRegions> dna_;           // of that kind, if it has the tokens
   std::unique_ptr<const SpEncoder> by_id_;  // merges words that are written in the alphabet
 };
 
@@ -133,6 +138,7 @@ BpeTokenizer::BpeTokenizer(VocabSpec spec_in, Pretokenizer pretokenizer, Parts p
       pretokenizer_(std::move(pretokenizer)),
       parts_(std::move(parts)),
       alphabet_(alphabet) {
+  const bool dna = spec().kind == VocabKind::kHybridDna;
   for (size_t i = 0; i < spec().tokens.size(); ++i) {
     const std::string& text = spec().tokens[i];
     const TokenType type = spec().types[i];
@@ -140,14 +146,19 @@ BpeTokenizer::BpeTokenizer(VocabSpec spec_in, Pretokenizer pretokenizer, Parts p
       const char byte = static_cast<char>(parse_byte_token(text));
       add_piece({&byte, 1});
     } else if (type == TokenType::kNormal || type == TokenType::kUnused) {
-      std::string bytes = alphabet.to_bytes(text);
+      const auto bases = dna ? bases_of(text) : std::nullopt;
+      std::string bytes = bases ? std::string(*bases) : alphabet.to_bytes(text);
       add_piece(bytes);
-      if (whole_words_first() && type == TokenType::kNormal) {
+      if (whole_words_first() && type == TokenType::kNormal && !bases) {
         whole_words_.emplace(std::move(bytes), static_cast<int32_t>(i));
       }
     } else {
       add_piece(text);
     }
+  }
+  if (dna) {
+    DnaRegions regions(spec());
+    if (regions.usable()) dna_ = std::move(regions);
   }
   if (parts_.by_id) {
     unknown_.id = spec().unk;
@@ -157,6 +168,16 @@ BpeTokenizer::BpeTokenizer(VocabSpec spec_in, Pretokenizer pretokenizer, Parts p
 
 Status BpeTokenizer::encode_text(std::string_view text, bool /*goes_on*/,
                                  std::vector<int32_t>* out) const {
+  if (!dna_) return encode_words(text, out);
+  for (;;) {
+    const std::string_view plain = DnaRegions::take_plain(&text);
+    if (!plain.empty()) GEN_TRY(encode_words(plain, out));
+    if (text.empty()) return {};
+    dna_->take_region(&text, out);
+  }
+}
+
+Status BpeTokenizer::encode_words(std::string_view text, std::vector<int32_t>* out) const {
   std::string formed;
   if (pretokenizer_.wants_form_c()) text = to_nfc(text, &formed);
   Words words(*this, text.size(), out);
@@ -167,6 +188,7 @@ Status BpeTokenizer::encode_text(std::string_view text, bool /*goes_on*/,
 
 Result<std::shared_ptr<const Tokenizer>> create_bpe_tokenizer(VocabSpec spec) {
   GEN_ASSIGN(Pretokenizer pretokenizer, Pretokenizer::create(spec.pre));
+  if (spec.kind == VocabKind::kHybridDna) DnaRegions::make_marks_plain(&spec);
   const ByteAlphabet alphabet;
   Parts parts{MergeTable(spec.merges.size()), spec.merges.empty(), {}};
   if (parts.by_id) {

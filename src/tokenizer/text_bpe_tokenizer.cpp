@@ -10,9 +10,11 @@
 
 #include "base/utf8.h"
 #include "tokenizer/bpe_merges.h"
+#include "tokenizer/lower_case.h"
 #include "tokenizer/sentencepiece_normalizer.h"
 #include "tokenizer/vocab_check.h"
 #include "tokenizer/vocab_tokenizer.h"
+#include "tokenizer/white_space.h"
 #include "tokenizer/word_cache.h"
 #include "tokenizer/word_cuts.h"
 
@@ -32,25 +34,38 @@ std::string with_signs(std::string_view text) {
   return out;
 }
 
+/// With a line break for each white space.
+std::string words_of(std::string_view text, bool lowercase) {
+  std::string out;
+  out.reserve(text.size());
+  for (size_t at = 0; at < text.size();) {
+    const uint32_t c = utf8_next(text, &at);
+    utf8_append(is_white_space(c) ? '\n' : lowercase ? lower_case(c) : c, &out);
+  }
+  return out;
+}
+
 class TextBpeTokenizer final : public VocabTokenizer {
  public:
   TextBpeTokenizer(VocabSpec spec_in, MergeTable merges)
       : VocabTokenizer(std::move(spec_in), SpecialRules{}), merges_(std::move(merges)) {
     bytes_.fill(-1);
-    whole_breaks_ = spec().pre != "sarvam-moe";
+    drops_space_ = spec().pre == kPreWhitespace;
+    whole_breaks_ = spec().pre != "sarvam-moe" && !drops_space_;
     for (size_t i = 0; i < spec().tokens.size(); ++i) add(static_cast<int32_t>(i));
   }
 
  protected:
   Status encode_text(std::string_view text, bool /*goes_on*/,
                      std::vector<int32_t>* out) const override {
-    const std::string all = with_signs(text);
+    const std::string all = drops_space_ ? words_of(text, spec().lowercase) : with_signs(text);
     WordCache cache(all.size());
     WordMerger merger(merges_);
     for (size_t begin = 0; begin < all.size();) {
       const size_t end = end_of_word(all, begin);
       const std::string_view word(all.data() + begin, end - begin);
       begin = end;
+      if (drops_space_ && word[0] == '\n') continue;
       WordCache::Slot* const slot = cache.slot_of(word);
       if (WordCache::copy(slot, word, out)) continue;
       const size_t first = out->size();
@@ -76,7 +91,7 @@ class TextBpeTokenizer final : public VocabTokenizer {
       return;
     }
     // A run of spaces or of line breaks may be a user's token and what merges make as well.
-    add_piece(with_plain_spaces(text));
+    add_piece(drops_space_ ? text : with_plain_spaces(text));
     cuts_.forbid(text);
     size_t first = 0;
     const uint32_t character = utf8_next(text, &first);
@@ -112,9 +127,12 @@ class TextBpeTokenizer final : public VocabTokenizer {
         merger->push(found->second);
         continue;
       }
+      if (bytes_[0] < 0 && spec().unk >= 0) {  // there are all bytes or none
+        merger->push(spec().unk);
+        continue;
+      }
       for (const char c : word.substr(first, at - first)) {
-        int32_t token = bytes_[static_cast<unsigned char>(c)];
-        if (token < 0) token = spec().unk;
+        const int32_t token = bytes_[static_cast<unsigned char>(c)];
         if (token < 0) {
           return error(Code::kTokenizer, "vocabulary has no token for byte 0x%02x",
                        static_cast<unsigned>(static_cast<unsigned char>(c)));
@@ -130,6 +148,7 @@ class TextBpeTokenizer final : public VocabTokenizer {
   WordCuts cuts_;
   std::array<int32_t, 256> bytes_{};  // -1: none
   bool whole_breaks_ = true;          // a token of line breaks is used without merging
+  bool drops_space_ = false;
   std::unordered_map<uint32_t, int32_t> characters_;
   std::unordered_map<size_t, int32_t> line_breaks_;  // by how many
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The BPE kind over characters (Gemma 4): spaces become U+2581, and the characters of a line are
-// merged by rank (bpe_merges.h). Characters without a token are bytes.
+// merged by rank (bpe_merges.h). Characters without a token are bytes, or the unknown token. With
+// the pre-tokenizer "whitespace" white space only ends words and is dropped.
 #pragma once
 
 #include <memory>

@@ -28,6 +28,7 @@ constexpr KindRow kKinds[] = {
     {VocabKind::kWordPiece, create_wordpiece_tokenizer},
     {VocabKind::kRwkv, create_rwkv_tokenizer},
     {VocabKind::kPlamo2, create_plamo2_tokenizer},
+    {VocabKind::kHybridDna, create_bpe_tokenizer},
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace gen::tokenizer {
@@ -12,12 +13,18 @@ namespace gen::tokenizer {
 enum class VocabKind : int32_t {
   kSentencePiece,  // GGUF tokenizer.ggml.model "llama"
   kByteBpe,        // "gpt2"
-  kTextBpe,        // "gemma4"
+  kTextBpe,        // "gemma4", "whitespace"
   kUnigram,        // "t5"
   kWordPiece,      // "bert"
   kRwkv,           // "rwkv"
   kPlamo2,         // "plamo2"
+  kHybridDna,      // "hybriddna"
 };
+
+/// Whether words, split by the expressions of VocabSpec::pre, are written in bytes.
+constexpr bool is_byte_bpe(VocabKind kind) noexcept {
+  return kind == VocabKind::kByteBpe || kind == VocabKind::kHybridDna;
+}
 
 /// Whether a piece's score decides, so that every one must be there.
 constexpr bool needs_scores(VocabKind kind) noexcept {
@@ -34,6 +41,9 @@ enum class TokenType : int32_t {
   kUnused = 5,
   kByte = 6,
 };
+
+/// The VocabSpec::pre of BPE over characters that drops white space.
+inline constexpr std::string_view kPreWhitespace = "whitespace";
 
 /// Each field has the GGUF key that fills it beside it; without the key it keeps its default.
 struct VocabSpec {
@@ -64,7 +74,7 @@ struct VocabSpec {
   bool remove_extra_whitespaces = false;  // .remove_extra_whitespaces
   bool escape_whitespaces = true;         // spaces are U+2581 in the pieces (SentencePiece)
   std::string charsmap;                   // .precompiled_charsmap (unigram), see Charsmap
-  bool lowercase = true;                  // .normalizer.lowercase (WordPiece)
+  bool lowercase = true;                  // .normalizer.lowercase (WordPiece, "whitespace")
   bool strip_accents = true;              // .normalizer.strip_accents (WordPiece)
   // White space to the right of a special token belongs to it and gives no tokens. True for Phi-3,
   // whose GGUF indicates it only through general.name.

@@ -91,7 +91,7 @@ Status check_types(VocabSpec* spec) {
     }
   }
   const auto bytes = std::count(byte_seen.begin(), byte_seen.end(), true);
-  if (spec->kind != VocabKind::kByteBpe && bytes != 0 && bytes != 256) {
+  if (!is_byte_bpe(spec->kind) && bytes != 0 && bytes != 256) {
     return error(Code::kFormat, "vocabulary has byte tokens for %d of 256 bytes",
                  static_cast<int>(bytes));
   }
@@ -121,7 +121,7 @@ int32_t parse_byte_token(std::string_view text) noexcept {
 }
 
 Status check_and_complete(VocabSpec* spec) {
-  if (spec->kind < VocabKind::kSentencePiece || spec->kind > VocabKind::kPlamo2) {
+  if (spec->kind < VocabKind::kSentencePiece || spec->kind > VocabKind::kHybridDna) {
     return error(Code::kInvalidArgument, "vocabulary kind %d is not known",
                  static_cast<int>(spec->kind));
   }

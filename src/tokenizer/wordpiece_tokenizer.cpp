@@ -11,6 +11,7 @@
 
 #include "base/utf8.h"
 #include "tokenizer/letter_data.h"
+#include "tokenizer/lower_case.h"
 #include "tokenizer/nfc.h"
 #include "tokenizer/piece_trie.h"
 #include "tokenizer/sentencepiece_normalizer.h"
@@ -25,17 +26,6 @@ bool within(std::span<const CharacterRange> all, uint32_t character) noexcept {
       all.begin(), all.end(), character,
       [](uint32_t wanted, const CharacterRange& one) { return wanted < one.first; });
   return after != all.begin() && character <= (after - 1)->last;
-}
-
-uint32_t lower_case(uint32_t character) noexcept {
-  const auto all = cases();
-  const auto after =
-      std::upper_bound(all.begin(), all.end(), character,
-                       [](uint32_t wanted, const CaseRun& run) { return wanted < run.first; });
-  if (after == all.begin()) return character;
-  const CaseRun& run = *(after - 1);
-  if (character > run.last || (character - run.first) % run.step != 0) return character;
-  return character + static_cast<uint32_t>(run.delta);
 }
 
 bool is_han(uint32_t c) noexcept {

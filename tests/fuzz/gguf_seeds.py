@@ -97,6 +97,21 @@ TEXT_BPE = [
     ("tokenizer.ggml.merges", "[string]", ["a b"]),
     ("tokenizer.ggml.suppress_tokens", "[i32]", [0]),
 ]
+WHITESPACE = [
+    ("tokenizer.ggml.model", "string", "whitespace"),
+    ("tokenizer.ggml.tokens", "[string]", ["<s>", "<unk>", "a", "b", "ab", "\u00e9", "\u4f60"]),
+    ("tokenizer.ggml.token_type", "[i32]", [3, 2, 1, 1, 1, 1, 1]),
+    ("tokenizer.ggml.merges", "[string]", ["a b"]),
+    ("tokenizer.ggml.unknown_token_id", "u32", 1),
+]
+HYBRID_DNA = [
+    ("tokenizer.ggml.model", "string", "hybriddna"),
+    ("tokenizer.ggml.pre", "string", "qwen2"),
+    ("tokenizer.ggml.tokens", "[string]",
+     BYTES + ["<dna>", "</dna>", "<oov>"] + [six + "\ue000" for six in ("AAAAAA", "ACGTAC", "CCCCCC")] + ["CC"]),
+    ("tokenizer.ggml.token_type", "[i32]", [1] * 135),
+    ("tokenizer.ggml.merges", "[string]", ["C C"]),
+]
 
 
 def with_value(entries, key, kind, value):
@@ -108,6 +123,7 @@ def with_value(entries, key, kind, value):
 def odd_vocabularies():
     """Wrong types, lengths and numbers in the keys of every kind."""
     kinds = {"wordpiece": WORDPIECE, "unigram": UNIGRAM, "rwkv": RWKV, "plamo2": PLAMO2, "text_bpe": TEXT_BPE,
+             "whitespace": WHITESPACE, "hybriddna": HYBRID_DNA,
              "without_merges": BYTE_BPE[:4], "sentencepiece": SENTENCEPIECE}
     for name, entries in kinds.items():
         count = len(next(value for key, _, value in entries if key.endswith(".tokens")))
@@ -176,6 +192,8 @@ def seeds():
                               [("blk.0.ffn_latent_in.weight", 0, [2, 2], norm)])
     yield "plamo2", gguf(PLAMO2)
     yield "text_bpe", gguf(TEXT_BPE)
+    yield "whitespace", gguf(WHITESPACE)
+    yield "hybriddna", gguf(HYBRID_DNA)
     yield from odd_vocabularies()
     yield from lies()
     for name, number, weights, size in low_bit_tensors():

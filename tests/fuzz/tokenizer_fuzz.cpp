@@ -122,6 +122,13 @@ VocabSpec bpe_vocab(Input* input) {
   const uint32_t family = input->byte();
   VocabSpec spec = test::bpe_vocab({"a b", "t h"}, kFamilies[family % 16]);
   if (family >= 192) spec.kind = VocabKind::kTextBpe;
+  if (family >= 240) spec.pre = kPreWhitespace;
+  if (family >= 128 && family < 160) {
+    spec.kind = VocabKind::kHybridDna;
+    for (const char* text : {"<dna>", "</dna>", "<oov>", "ACGTAC\xEE\x80\x80"}) {
+      test::add_token(&spec, text, TokenType::kNormal);
+    }
+  }
   add_tokens(input, &spec);
   set_options(input, &spec);
   if (family >= 160 && family < 192) {  // the ids rank then

@@ -66,9 +66,11 @@ std::string decode(const tokenizer::Tokenizer& tokenizer, const Ids& ids) {
 }
 
 TEST(VocabKinds, IdsAreThoseOfOthers) {
-  const auto texts = lines_of("kind_texts.txt");
-  ASSERT_EQ(texts.size(), 40U);
-  for (const char* kind : {"wordpiece", "wordpiece-cased", "rwkv", "t5", "plamo2", "byid"}) {
+  for (const char* kind : {"wordpiece", "wordpiece-cased", "rwkv", "t5", "plamo2", "byid",
+                           "whitespace", "hybriddna"}) {
+    const bool dna = std::string_view(kind) == "hybriddna";
+    const auto texts = lines_of(dna ? "dna_texts.txt" : "kind_texts.txt");
+    ASSERT_EQ(texts.size(), 40U);
     const auto tokenizer = load(data_file(std::string(kind) + ".gguf"));
     ASSERT_TRUE(tokenizer);
     const auto wanted = lines_of(std::string("ids_") + kind + ".txt");
@@ -117,10 +119,11 @@ TEST(VocabKinds, WordPieceKeepsLettersOfSyllables) {
 }
 
 TEST(VocabKinds, LongTextsOfOneCharacter) {
-  for (const char* file : {"wordpiece.gguf", "rwkv.gguf", "t5.gguf", "plamo2.gguf", "byid.gguf"}) {
+  for (const char* file : {"wordpiece.gguf", "rwkv.gguf", "t5.gguf", "plamo2.gguf", "byid.gguf",
+                           "whitespace.gguf", "hybriddna.gguf"}) {
     const auto tokenizer = load(data_file(file));
     ASSERT_TRUE(tokenizer);
-    for (const char* unit : {"a", " ", "\xE4\xBD\xA0", "\xCC\x81", "!"}) {
+    for (const char* unit : {"a", " ", "\xE4\xBD\xA0", "\xCC\x81", "!", "<dna>", "</dna>"}) {
       std::string text;
       while (text.size() < 200'000) text += unit;
       EXPECT_NE(encode(*tokenizer, text), Ids{-1}) << file << " of " << unit;

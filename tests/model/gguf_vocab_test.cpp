@@ -237,6 +237,14 @@ TEST(GgufVocab, OtherKinds) {
   EXPECT_FALSE(plamo2.add_bos);
   EXPECT_EQ(read(bytes().set_string("tokenizer.ggml.pre", "sarvam-moe")).value().kind,
             VocabKind::kTextBpe);
+  const VocabSpec words = read(with("whitespace").set_strings("tokenizer.ggml.merges", {})).value();
+  EXPECT_EQ(words.kind, VocabKind::kTextBpe);
+  EXPECT_EQ(words.pre, "whitespace");
+  EXPECT_FALSE(words.add_bos);
+  EXPECT_FALSE(words.lowercase);
+  const VocabSpec dna = read(with("hybriddna").set_string("tokenizer.ggml.pre", "qwen2")).value();
+  EXPECT_EQ(dna.kind, VocabKind::kHybridDna);
+  EXPECT_EQ(dna.pre, "qwen2");
 }
 
 TEST(GgufVocab, ScoresMayBeWholeNumbers) {
@@ -266,11 +274,11 @@ TEST(GgufVocab, BadOnesAreNamed) {
   const std::vector<Bad> rows = {
       {"no model", [] { return GgufWriter(); }, Code::kFormat,
        "metadata 'tokenizer.ggml.model' is missing (string wanted)"},
-      {"other model", [] { return GgufWriter().set_string("tokenizer.ggml.model", "hybriddna"); },
+      {"other model", [] { return GgufWriter().set_string("tokenizer.ggml.model", "zebra"); },
        Code::kUnsupported,
-       "metadata 'tokenizer.ggml.model': 'hybriddna' is not supported (llama, gpt2, gemma4, bert, "
+       "metadata 'tokenizer.ggml.model': 'zebra' is not supported (llama, gpt2, gemma4, bert, "
        "t5, "
-       "rwkv, plamo2 are)"},
+       "rwkv, plamo2, hybriddna, whitespace are)"},
       {"no tokens", [] { return GgufWriter().set_string("tokenizer.ggml.model", "llama"); },
        Code::kFormat, "metadata 'tokenizer.ggml.tokens' is missing (array of string wanted)"},
       {"no token at all",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kinds of vocabularies with a few tokens made by hand: WordPiece, RWKV, unigram, and BPE without
-// merges. Ids of larger ones are compared in model/gguf_vocab_kinds_test.cpp.
+// Kinds of vocabularies with a few tokens made by hand: WordPiece, RWKV, unigram, BPE without
+// merges, over words of characters, and with DNA. Ids of larger ones are compared in
+// model/gguf_vocab_kinds_test.cpp.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -140,6 +141,53 @@ TEST(Kinds, WithoutMergesTheLowerIdIsJoinedFirst) {
   EXPECT_EQ(encode(*made, "abcde"), Ids{260});  // no two parts make it, but the word is a token
   EXPECT_EQ(encode(*made, "xabcde"), (Ids{'x', 258, 'd', 'e'}));
   EXPECT_EQ(encode(*made, "\xC3\xA9"), (Ids{0xC3, 0xA9}));
+}
+
+TEST(Kinds, WhiteSpaceOnlyEndsWords) {
+  VocabSpec spec = of_kind(VocabKind::kTextBpe, {"a", "b", "\xC3\xA9", "ab", "\xE2\x96\x81"});
+  spec.pre = kPreWhitespace;
+  spec.merges = {"a b"};
+  spec.lowercase = false;
+  const auto strict = must_create(spec);
+  ASSERT_TRUE(strict);
+  EXPECT_EQ(encode(*strict, "ab a\n\nb\xE3\x80\x80 \xC3\xA9\t"), (Ids{3, 0, 1, 2}));
+  EXPECT_EQ(encode(*strict, "\xE2\x96\x81"), Ids{4});  // not a space
+  EXPECT_EQ(decode(*strict, {3, 0, 4}), "aba\xE2\x96\x81");
+  EXPECT_EQ(encode(*strict, " \n"), Ids{});
+  EXPECT_EQ(failure_of(*strict, "Ab"), "vocabulary has no token for byte 0x41");
+  spec.unk = add_token(&spec, "<unk>", TokenType::kUnknown);
+  EXPECT_EQ(encode(*must_create(spec), "A\xE4\xBD\xA0 b"), (Ids{5, 5, 1}));  // for each character
+  spec.lowercase = true;
+  EXPECT_EQ(encode(*must_create(spec), "AB \xC3\x89"), (Ids{3, 2}));
+}
+
+// What the family's own tokenizer does where llama.cpp differs, or what no golden text has.
+TEST(Kinds, DnaIsTakenInSixes) {
+  constexpr const char* kMark = "\xEE\x80\x80";
+  VocabSpec spec = test::bpe_vocab({"C C"});
+  spec.kind = VocabKind::kHybridDna;
+  const int32_t letters = add_token(&spec, "CCCCCC", TokenType::kNormal);
+  const int32_t begin = add_token(&spec, "<dna>", TokenType::kControl);
+  const int32_t end = add_token(&spec, "</dna>", TokenType::kUserDefined);
+  const int32_t none = add_token(&spec, "<oov>", TokenType::kNormal);
+  const int32_t c6 = add_token(&spec, std::string("CCCCCC") + kMark, TokenType::kNormal);
+  const int32_t ga = add_token(&spec, std::string("GAAAAA") + kMark, TokenType::kNormal);
+  const int32_t nn = add_token(&spec, std::string("NNNNNN") + kMark, TokenType::kNormal);
+  const auto made = must_create(spec);
+  ASSERT_TRUE(made);
+  for (const uint32_t flags : {0U, uint32_t{kParseSpecial}}) {
+    EXPECT_EQ(encode(*made, "<dna>ccccccg</dna>CC", flags), (Ids{begin, c6, ga, end, 256}));
+    EXPECT_EQ(encode(*made, "CC<dna>CCCCCCNNNNNNGAAAAT", flags), (Ids{256, begin, c6, none, none}));
+    EXPECT_EQ(encode(*made, "<dna> \nG\t</dna>", flags), (Ids{begin, ga, end}));
+    EXPECT_EQ(encode(*made, "<dna>\xC3\xA9\xC3\xA9\xC3\xA9</dna>", flags), (Ids{begin, none, end}));
+    EXPECT_EQ(encode(*made, "CCCCCCg</dna>C", flags), (Ids{c6, ga, end, 'C'}));
+    EXPECT_EQ(encode(*made, "<dna></dna><dna>", flags), (Ids{begin, end, begin}));
+    EXPECT_EQ(encode(*made, "<dna>C<dna>C</dna>", flags), (Ids{begin, none, none, end}));
+  }
+  EXPECT_EQ(decode(*made, {begin, c6, ga, nn, none, end, letters, 'C'}),
+            "<dna>CCCCCCGAAAAANNNNNN<oov></dna>CCCCCCC");
+  spec.tokens[static_cast<size_t>(none)] = "<out>";
+  EXPECT_EQ(encode(*must_create(spec), "<dna>C"), (Ids{'<', 'd', 'n', 'a', '>', 'C'}));
 }
 
 }  // namespace

@@ -7,7 +7,9 @@ usage: make_vocabularies.py FOLDER
 wordpiece.gguf, wordpiece-cased.gguf, rwkv.gguf, plamo2.gguf: characters and parts of words
 t5.gguf: the pieces and the character map of data/unigram.model, and more pieces
 byid.gguf: bytes and parts of words, without merges
-kind_texts.txt: a text in each line, with \\n, \\r, \\t and \\\\ for what would not be seen
+hybriddna.gguf: bytes, merges of words, and some of the tokens of six bases
+whitespace.gguf: characters, bytes and merges of words
+kind_texts.txt: a text in each line, with \\n, \\r, \\t and \\\\ for what would not be seen; dna_texts.txt: the same, of DNA
 The files in data/ are these; data/ids_KIND.txt holds the ids that llama.cpp v0.5.0 gives for each text, without special
 tokens in front or behind, and ids_byid.txt what the definition of tiktoken's merging gives, as llama.cpp has none.
 """
@@ -125,14 +127,75 @@ def plamo2(path):
     write(path, "plamo2", tokens=tokens, scores=scores, token_type=types)
 
 
-def by_id(path):
-    r = random.Random(5)
+def byte_characters():
+    """How byte-level BPE writes each byte."""
     characters = {}
     extra = 0x100
     for byte in range(256):
         keeps = 33 <= byte <= 126 or 0xA1 <= byte <= 0xAC or 0xAE <= byte <= 0xFF
         characters[byte] = chr(byte if keeps else extra)
         extra += not keeps
+    return characters
+
+
+def merged(r, tokens, words, count):
+    """Merges that make parts of words, given as lists of tokens. What they make is added to the tokens."""
+    merges = []
+    for _ in range(count):
+        word = r.choice(words)
+        at = r.randrange(max(1, len(word) - 1))
+        pair = word[at : at + 2]
+        if len(pair) < 2 or "".join(pair) in tokens:
+            continue
+        tokens.append("".join(pair))
+        merges.append(" ".join(pair))
+        for other in words:
+            for i in range(len(other) - 1, 0, -1):
+                if other[i - 1 : i + 1] == pair:
+                    other[i - 1 : i + 1] = ["".join(pair)]
+    return merges
+
+
+def hybriddna(path):
+    r = random.Random(9)
+    characters = byte_characters()
+    tokens = list(characters.values())
+    words = [[characters[byte] for byte in (" " + word).encode()] for word in CORPUS + ["CCCCCC", "ACGT"]]
+    merges = merged(r, tokens, words, 900)
+    tokens += [] if "CCCCCC" in tokens else ["CCCCCC"]
+    tokens += ["<dna>", "</dna>", "<oov>"]
+    # Not all that there are: the others are <oov>.
+    sixes = ["".join(r.choice("ATCG") for _ in range(6)) for _ in range(250)]
+    tokens += [six + "\ue000" for six in dict.fromkeys(["CCCCCC", "AAAAAA", "ACGTAC", "GTAAAA", "TAAAAA"] + sixes)]
+    write(path, "hybriddna", pre="qwen2", tokens=tokens, token_type=[NORMAL] * len(tokens), merges=merges)
+
+
+def dna_texts(r):
+    """Texts with regions, whole and cut, in both cases; none where llama.cpp is not like the family's own."""
+    for _ in range(40):
+        text = ""
+        for _ in range(r.randint(1, 4)):
+            text += r.choice(["", " the quick ", "CCCCCC ACGT", "\n", "Größe", "<oov>"])
+            bases = "".join(r.choice(["A", "C", "G", "T", "a", "t", "N", "CCCCCC", "ACGTAC"]) for _ in range(r.randint(0, 20)))
+            text += "<dna>" + bases + "</dna>"
+        yield text + r.choice(["", " end", "<dna>", "<dna>acgta"])
+
+
+def whitespace(path):
+    r = random.Random(10)
+    words = [list(word) for word in CORPUS]
+    tokens = ["<s>", "<pad>", "</s>", "<unk>"] + [f"<0x{byte:02X}>" for byte in range(256)]
+    types = [CONTROL] * 3 + [UNKNOWN] + [BYTE] * 256
+    letters = sorted(set("".join(CORPUS)))
+    tokens += letters[: len(letters) * 3 // 4]
+    merges = merged(r, tokens, [[one for one in word if one in tokens] for word in words], 600)
+    write(path, "whitespace", pre="whitespace", tokens=tokens, token_type=types + [NORMAL] * (len(tokens) - 260), merges=merges,
+          bos_token_id=0, eos_token_id=2, unknown_token_id=3)
+
+
+def by_id(path):
+    r = random.Random(5)
+    characters = byte_characters()
     words = [" " + word for word in CORPUS]
     pieces = dict.fromkeys("".join(characters[b] for b in text.encode()) for text, _ in parts(r, words, 900))
     tokens = list(dict.fromkeys(list(characters.values()) + list(pieces)))
@@ -205,12 +268,15 @@ def main():
     rwkv(os.path.join(folder, "rwkv.gguf"))
     plamo2(os.path.join(folder, "plamo2.gguf"))
     by_id(os.path.join(folder, "byid.gguf"))
+    hybriddna(os.path.join(folder, "hybriddna.gguf"))
+    whitespace(os.path.join(folder, "whitespace.gguf"))
     t5(os.path.join(folder, "t5.gguf"))
-    with open(os.path.join(folder, "kind_texts.txt"), "w", encoding="utf-8", newline="") as out:
-        for text in golden_texts(random.Random(7)):
-            for plain_text, escape in (("\\", "\\\\"), ("\n", "\\n"), ("\r", "\\r"), ("\t", "\\t")):
-                text = text.replace(plain_text, escape)
-            out.write(text + "\n")
+    for name, texts in (("kind_texts", golden_texts(random.Random(7))), ("dna_texts", dna_texts(random.Random(11)))):
+        with open(os.path.join(folder, name + ".txt"), "w", encoding="utf-8", newline="") as out:
+            for text in texts:
+                for plain_text, escape in (("\\", "\\\\"), ("\n", "\\n"), ("\r", "\\r"), ("\t", "\\t")):
+                    text = text.replace(plain_text, escape)
+                out.write(text + "\n")
 
 
 if __name__ == "__main__":

@@ -34,6 +34,8 @@ constexpr ModelRow kModels[] = {
     {"t5", VocabKind::kUnigram, -1, 1, 2, -1, 0, false, false},
     {"rwkv", VocabKind::kRwkv, -1, -1, -1, -1, -1, false, false},
     {"plamo2", VocabKind::kPlamo2, 1, 2, 0, -1, 3, false, false},
+    {"hybriddna", VocabKind::kHybridDna, -1, -1, -1, -1, -1, false, false},
+    {"whitespace", VocabKind::kTextBpe, -1, -1, -1, -1, -1, false, false},
 };
 
 Result<const ModelRow*> read_model(const Metadata& metadata) {
@@ -198,7 +200,8 @@ Status read_flags(const Metadata& metadata, VocabSpec* spec) {
   constexpr const char* kAccents = "tokenizer.ggml.normalizer.strip_accents";
   GEN_ASSIGN(spec->strip_accents, metadata.get_bool(kAccents, spec->lowercase));
   // Many files of Gemma 4 say that it does not begin with BOS, without which it writes nonsense.
-  if (spec->kind == VocabKind::kTextBpe && spec->pre != "sarvam-moe") spec->add_bos = true;
+  const bool as_gemma = spec->pre != "sarvam-moe" && spec->pre != tokenizer::kPreWhitespace;
+  if (spec->kind == VocabKind::kTextBpe && as_gemma) spec->add_bos = true;
   return {};
 }
 
@@ -215,10 +218,10 @@ Status read_suppressed(const Metadata& metadata, VocabSpec* spec) {
   return {};
 }
 
-/// Byte-level BPE vocabularies are also those of two families that merge plain text.
+/// Byte-level BPE vocabularies are also those of families that merge plain text.
 Status read_bpe(const Metadata& metadata, std::string_view pre_tokenizer, VocabSpec* spec) {
   constexpr const char* kPre = "tokenizer.ggml.pre";
-  if (spec->kind == VocabKind::kByteBpe) {
+  if (is_byte_bpe(spec->kind)) {
     GEN_ASSIGN(spec->pre, metadata.get_string(kPre, spec->pre));
     if (!pre_tokenizer.empty()) {
       spec->pre = pre_tokenizer;
@@ -227,14 +230,16 @@ Status read_bpe(const Metadata& metadata, std::string_view pre_tokenizer, VocabS
           "metadata '%s' is missing: words are split as '%s', which may not be how the model's are",
           kPre, spec->pre.c_str());
     }
-    for (const std::string_view name : {"gemma4", "granite-embed-multi-311m", "sarvam-moe"}) {
+    for (const std::string_view name :
+         {"gemma4", "granite-embed-multi-311m", "sarvam-moe", "whitespace"}) {
       if (spec->pre == name) spec->kind = VocabKind::kTextBpe;
     }
     const tokenizer::PretokenizerRules* rules = tokenizer::find_pretokenizer_rules(spec->pre);
     spec->add_bos = rules != nullptr && (rules->flags & tokenizer::kBeginsWithBos) != 0;
   }
+  if (spec->pre == tokenizer::kPreWhitespace) spec->lowercase = false;
   constexpr const char* kMerges = "tokenizer.ggml.merges";
-  if (spec->kind == VocabKind::kByteBpe && !metadata.has(kMerges)) {
+  if (is_byte_bpe(spec->kind) && !metadata.has(kMerges)) {
     log(LogLevel::kWarning, "metadata '%s' is missing: tokens are merged in the order of their ids",
         kMerges);
     return {};
@@ -277,9 +282,10 @@ Result<VocabSpec> read_vocab(const Metadata& metadata, std::string_view pre_toke
   spec.pad = row->pad;
   spec.add_bos = row->add_bos;
   spec.add_space_prefix = row->add_space_prefix;
-  GEN_TRY(check_has_pre_tokenizer(spec.kind == VocabKind::kByteBpe, pre_tokenizer));
+  if (row->name == tokenizer::kPreWhitespace) spec.pre = row->name;
+  GEN_TRY(check_has_pre_tokenizer(is_byte_bpe(spec.kind), pre_tokenizer));
   GEN_TRY(read_tokens(metadata, &spec));
-  if (spec.kind == VocabKind::kByteBpe || spec.kind == VocabKind::kTextBpe) {
+  if (is_byte_bpe(spec.kind) || spec.kind == VocabKind::kTextBpe) {
     GEN_TRY(read_bpe(metadata, pre_tokenizer, &spec));
   }
   if (spec.kind == VocabKind::kUnigram) GEN_TRY(read_charsmap(metadata, &spec));
