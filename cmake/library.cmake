@@ -7,9 +7,9 @@ endforeach()
 
 file(GLOB public_headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/include/generate/*.h)
 set_source_files_properties(${public_headers} PROPERTIES LANGUAGE C)
-set(cpp_header ${PROJECT_SOURCE_DIR}/include/generate/generate.hpp)
-set_source_files_properties(${cpp_header} PROPERTIES LANGUAGE CXX)
-list(APPEND public_headers ${cpp_header})
+file(GLOB cpp_headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/include/generate/*.hpp)
+set_source_files_properties(${cpp_headers} PROPERTIES LANGUAGE CXX)
+list(APPEND public_headers ${cpp_headers})
 
 set(exports ${PROJECT_SOURCE_DIR}/src/api/exports.map)
 add_library(generate SHARED ${objects})
