@@ -163,7 +163,7 @@ static class Caches
             Check.Equal(KvTier.Cold, cache.Tier(0), "cold");
             cache.Prefetch(0);
             KvLayer copy = null;
-            for (int i = 0; i < 1000 && copy == null; ++i)
+            while (copy == null)
             {
                 System.Threading.Thread.Sleep(1);
                 copy = cache.TakePrefetched(0);

@@ -147,23 +147,21 @@ static class Handles
     {
         using (Model model = Given.Custom("test_model_slow"))
         {
-            var generator = new Generator(model);
-            var begun = new ManualResetEventSlim();
+            var counted = new MetricsCollector();
+            var generator = new Generator(model, new GeneratorOptions { Metrics = counted });
             Result result = null;
             var thread = new Thread(() =>
             {
-                begun.Set();
-                result = generator.Generate("a", new Sampling(Given.Endless()) { MaxNewTokens = 100 });
+                result = generator.Generate("a", new Sampling(Given.Endless()) { MaxNewTokens = 400 });
             });
             thread.Start();
-            begun.Wait();
-            Thread.Sleep(30);
+            while (counted.Value("steps") < 3) Thread.Sleep(1);
             generator.Dispose();
             // The call still holds the native generator.
             Check.Throws<ObjectDisposedException>(() => generator.NewSession(), "a later call");
             Check.That(result == null, "the call runs");
             thread.Join();
-            Check.Equal(100, result.Tokens.Count, "a call that had begun");
+            Check.Equal(400, result.Tokens.Count, "a call that had begun");
         }
     }
 

@@ -8,6 +8,7 @@ import dev.libgenerate.GenerateCancelledException;
 import dev.libgenerate.GenerateException;
 import dev.libgenerate.Generator;
 import dev.libgenerate.GeneratorOptions;
+import dev.libgenerate.MetricsMemory;
 import dev.libgenerate.Model;
 import dev.libgenerate.ModelOptions;
 import dev.libgenerate.NativeSymbol;
@@ -31,7 +32,8 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 
 final class CancelTest {
-  private static final int SOON_MS = 10_000;
+  private static final int SOON_MS = 60_000;
+  private static final MetricsMemory STEPS = new MetricsMemory();  // of `slow`
   private static Generator slow;  // 5 ms a token, also of prompts
   private static Generator quick;
 
@@ -39,7 +41,7 @@ final class CancelTest {
 
   public static void main(String[] args) throws Exception {
     try (Model model = Check.custom("test_model_slow", Model.load(Check.MODEL).tokenizer())) {
-      slow = Generator.of(model, GeneratorOptions.defaults().prefillChunk(1));
+      slow = Generator.of(model, GeneratorOptions.defaults().prefillChunk(1).metrics(STEPS));
     }
     quick = Check.generator("test_model_nothing");
     slow.generate("a", Check.greedy(2));  // so that all classes are there
@@ -78,14 +80,21 @@ final class CancelTest {
     Check.finish();
   }
 
+  /** Does it on another thread when `slow` has made a dozen steps more. */
+  private static Thread inACall(Runnable what) {
+    double end = STEPS.value("steps") + 12;
+    Thread other = new Thread(() -> {
+      while (STEPS.value("steps") < end) pause(1);
+      what.run();
+    });
+    other.setDaemon(true);  // a test that fails ends
+    other.start();
+    return other;
+  }
+
   /** Interrupts this thread in the middle of a call that would take seconds. */
   private static GenerateException interrupted(Check.Body body, int tokens) throws Exception {
-    Thread self = Thread.currentThread();
-    Thread other = new Thread(() -> {
-      pause(150);
-      self.interrupt();
-    });
-    other.start();
+    Thread other = inACall(Thread.currentThread()::interrupt);
     long begin = System.nanoTime();
     GenerateException e = Check.fails(Status.CANCELLED, body);
     Check.that(Check.since(begin) < SOON_MS, "it took " + Check.since(begin) + " ms");
@@ -181,11 +190,7 @@ final class CancelTest {
 
   private static void cancel() throws Exception {
     Cancel cancel = new Cancel();
-    Thread other = new Thread(() -> {
-      pause(100);
-      cancel.fire();
-    });
-    other.start();
+    Thread other = inACall(cancel::fire);
     long begin = System.nanoTime();
     GenerateException e = Check.fails(Status.CANCELLED, () -> slow.generate("a", Check.greedy(4000), cancel));
     Check.that(Check.since(begin) < SOON_MS, "it took " + Check.since(begin) + " ms");
@@ -274,11 +279,7 @@ final class CancelTest {
     try (Session session = slow.newSession()) {
       session.cancel();  // nothing runs: nothing happens
       Check.equal("a", session.generate("a", Check.greedy(1)).text(), "text");
-      Thread other = new Thread(() -> {
-        pause(100);
-        session.cancel();
-      });
-      other.start();
+      Thread other = inACall(session::cancel);
       Check.fails(Status.CANCELLED, () -> session.append("x".repeat(3000)));
       other.join();
       Check.equal("a", session.generate("", Check.greedy(1)).text(), "text of the next");
@@ -296,8 +297,9 @@ final class CancelTest {
     Check.fails(Status.STATE, () -> session.generate("a"));
 
     TokenStream stream = slow.stream("x".repeat(3000), Check.greedy(3));
+    double end = STEPS.value("steps") + 12;
     call = CompletableFuture.runAsync(stream::hasNext);
-    pause(500);
+    while (STEPS.value("steps") < end) pause(1);
     begin = System.nanoTime();
     stream.close();
     failsWith(Status.CANCELLED, call);
@@ -313,7 +315,7 @@ final class CancelTest {
 
   private static void failsWith(Status status, CompletableFuture<?> call) throws Exception {
     try {
-      call.get(30, TimeUnit.SECONDS);
+      call.get(SOON_MS, TimeUnit.MILLISECONDS);
       throw new AssertionError("nothing was thrown");
     } catch (ExecutionException e) {
       Check.equal(status, ((GenerateException) e.getCause()).status(), "status");
