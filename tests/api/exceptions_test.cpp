@@ -3,6 +3,7 @@
 // which leaves everything as it was, or nothing where nobody can be told. Texts are compared with
 // those of sessions to which nothing happened.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -195,8 +196,9 @@ TEST_F(Exceptions, OfAProgressCallbackEndTheWork) {
   expect_failure(status_, GEN_ERROR_INTERNAL, "progress callback threw: no more");
   EXPECT_EQ(thrower.calls, 2);
 
-  const std::string out =
-      (std::filesystem::temp_directory_path() / "exceptions_test_q8.gguf").string();
+  const std::string out = (std::filesystem::temp_directory_path() /
+                           ("exceptions_" + std::to_string(getpid()) + ".gguf"))
+                              .string();
   Thrower again{1};
   expect_failure(gen_model_quantize(kDraft, out.c_str(), "Q8_0", on_progress, &again, &error_),
                  GEN_ERROR_INTERNAL, "progress callback threw: no more");

@@ -28,10 +28,13 @@ class SupervisorTest : public AgentWorld {
     gen_tool_registry_free(no_tools_);
     AgentWorld::TearDown();
   }
-  /// The first agent has no tools of its own, the helper has echo.
-  void make_both(const std::vector<std::string>& first, const std::vector<std::string>& helper) {
+  /// The first agent has no tools of its own, the helper has echo. Only the first one has the time
+  /// limit.
+  void make_both(const std::vector<std::string>& first, const std::vector<std::string>& helper,
+                 const char* timeout_ms = "0") {
     script(&helper_answers_, helper);
     helper_ = make(&helper_answers_);
+    set("tool_timeout_ms", timeout_ms);
     std::swap(registry_, no_tools_);
     begin(first);
     std::swap(registry_, no_tools_);
@@ -158,13 +161,13 @@ TEST_F(SupervisorTest, ACancelStopsAllAgents) {
 }
 
 TEST_F(SupervisorTest, AnAgentWhoseTimeIsOverStops) {
-  set("tool_timeout_ms", "60");
-  set("max_steps", "40");
   echo_.run = [](const gen_tool_call&, gen_tool_reply* reply) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    while (gen_tool_reply_stopped(reply) == 0) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
     return write(reply, "so");
   };
-  make_both({task_for("helper", "Count."), "Never mind."}, {call_of("echo", "x")});
+  make_both({task_for("helper", "Count."), "Never mind."}, {call_of("echo", "x")}, "60");
   ASSERT_EQ(run_all("How many?"), GEN_OK) << error_.message;
   EXPECT_EQ(described().at("steps").at(0).at("results").at(0).at("output"),
             "tool \"helper\" did not answer within 60 ms");

@@ -3,6 +3,7 @@
 // throw, handles move and free themselves. That results are those of C is bindings_table's
 // business.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <array>
 #include <cstddef>
@@ -286,7 +287,7 @@ TEST_F(CppHeader, CachesAreReadSavedAndLoaded) {
   other.load(state);
   EXPECT_EQ(other.layer(1).keys.data, keys);
   EXPECT_THROW(other.load(state), gen::Error);  // it is not empty
-  const std::string path = testing::TempDir() + "cpp_cache.state";
+  const std::string path = testing::TempDir() + "cpp_cache_" + std::to_string(getpid());
   cache.save(path);
   other.reset();
   other.load(path);
@@ -462,7 +463,7 @@ TEST_F(CppHeader, HeadsWithVerbsOfTheirOwn) {
 }
 
 TEST_F(CppHeader, AdaptersByName) {
-  const std::string path = testing::TempDir() + "/generate_cpp_adapter.gguf";
+  const std::string path = testing::TempDir() + "cpp_adapter_" + std::to_string(getpid());
   ASSERT_TRUE(write_adapter(path.c_str(), model->get(), "blk.0.attn_q.weight", 3));
   model->load_adapter(path, "one");
   model->load_adapter(path, "half", 0.5F);

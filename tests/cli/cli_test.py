@@ -808,7 +808,7 @@ class Output(unittest.TestCase):
             with open(path, "rb") as file:
                 expected = file.read()
             subprocess.run(["sh", "-c", '"$@" >&-', "sh", PROGRAM, "run", "-m", DRAFT, "-p", "Once", "-n", "4", "--json",
-                            "--save-session", path], stderr=subprocess.PIPE, timeout=60)
+                            "--save-session", path], stderr=subprocess.PIPE, timeout=300)
             with open(path, "rb") as file:
                 self.assertEqual(file.read(), expected)
 
@@ -862,7 +862,7 @@ class Interrupts(unittest.TestCase):
                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE)
             first = os.read(process.stdout.fileno(), 1)  # it has begun
             process.send_signal(signal.SIGINT)
-            rest, said = process.communicate(timeout=60)
+            rest, said = process.communicate(timeout=300)
             self.assertEqual((process.returncode, said), (130, b"generate: stopped\n"))
             again = answer("run", "-m", DRAFT, "-p", "", "-n", "3", "--json", "--load-session", path)
             self.assertEqual(len(again["tokens"]), 3)
@@ -897,7 +897,7 @@ class Interrupts(unittest.TestCase):
         os.write(master, b"\x03")
         read_until(notice)
         os.write(master, b"\x03")
-        out, _ = process.communicate(timeout=60)
+        out, _ = process.communicate(timeout=300)
         os.close(master)
         self.assertEqual((process.returncode, out), (-signal.SIGINT, b""))
 

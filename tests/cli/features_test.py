@@ -182,7 +182,7 @@ class Features(unittest.TestCase):
         return read_npy(out)
 
     def tokens(self):
-        done = subprocess.run([PROGRAM, "tokenize", "-m", DRAFT, "--json"], input=TEXT.encode(), capture_output=True, timeout=60)
+        done = subprocess.run([PROGRAM, "tokenize", "-m", DRAFT, "--json"], input=TEXT.encode(), capture_output=True, timeout=300)
         return json.loads(done.stdout)["tokens"]
 
     def test_states_are_those_of_a_plain_forward_pass(self):
@@ -257,7 +257,7 @@ class Features(unittest.TestCase):
         limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (2048, 2048))
         for field in ([], ["--layers", "0,1,2,3"]):  # the limit is met while records are written, or the last of them
             done = subprocess.run([PROGRAM, "features", DRAFT, "-o", out, "--text", self.text, "--normed", *field],
-                                  capture_output=True, timeout=60, preexec_fn=limit)
+                                  capture_output=True, timeout=300, preexec_fn=limit)
             self.assertEqual((done.returncode, done.stdout), (1, b""))
             self.assertIn(f"cannot write {out}: File too large", done.stderr.decode())
             self.assertEqual(sorted(os.listdir(self.folder.name)), before)
@@ -294,7 +294,7 @@ class Features(unittest.TestCase):
         while running.poll() is None and not (os.path.exists(part) and os.path.getsize(part) > 100000):
             time.sleep(0.01)
         running.send_signal(signal.SIGINT)
-        out, err = running.communicate(timeout=60)
+        out, err = running.communicate(timeout=300)
         self.assertEqual((running.returncode, out, err), (130, b"", b"generate: stopped\n"))
         self.assertEqual(os.listdir(self.folder.name), ["text.txt"])
 

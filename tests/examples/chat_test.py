@@ -56,8 +56,8 @@ class ChatExample(unittest.TestCase):
         status, out, err = chat("/again", "/show")
         self.assertEqual((status, err), (0, "-1 messages of 0\n"))
         self.assertEqual(messages(out), [])
-        self.assertEqual(subprocess.run([PROGRAM], capture_output=True, timeout=60).returncode, 2)
-        done = subprocess.run([PROGRAM, "/nowhere"], capture_output=True, text=True, timeout=60)
+        self.assertEqual(subprocess.run([PROGRAM], capture_output=True, timeout=300).returncode, 2)
+        done = subprocess.run([PROGRAM, "/nowhere"], capture_output=True, text=True, timeout=300)
         self.assertEqual(done.returncode, 1)
         self.assertIn("/nowhere", done.stderr)
 

@@ -15,7 +15,7 @@ ORDER = {"symbol": "ACME", "side": "buy", "quantity": 2, "price": 49.5}
 def run(*calls):
     """The lines that a program with these calls prints."""
     lines = "".join(f"{name} {json.dumps(arguments)}\n" for name, arguments in calls)
-    done = subprocess.run([sys.argv[1]], input=lines, capture_output=True, text=True, timeout=30, check=True)
+    done = subprocess.run([sys.argv[1]], input=lines, capture_output=True, text=True, timeout=300, check=True)
     return done.stdout.splitlines()
 
 

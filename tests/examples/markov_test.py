@@ -16,7 +16,7 @@ TEXT = os.path.join(SOURCE, "examples/demo_model/heldout.txt")
 
 
 def markov(*arguments):
-    return subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, timeout=60)
+    return subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, timeout=300)
 
 
 class Markov(unittest.TestCase):

@@ -15,7 +15,7 @@ DRAFT = os.path.join(SOURCE, "examples/demo_model/draft.gguf")
 
 
 def page(*arguments):
-    return subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, timeout=60)
+    return subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, timeout=300)
 
 
 def parse(text):

@@ -6,6 +6,7 @@
 #include <generate/experimental.h>
 #include <generate/generate.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -560,7 +561,8 @@ TEST(Skipped, TensorsThatTheTextHasNoUseFor) {
 }
 
 std::string written(const std::string& name, const std::vector<std::byte>& bytes) {
-  const std::string path = ::testing::TempDir() + "ollama_test_" + name + ".gguf";
+  const std::string path =
+      ::testing::TempDir() + "ollama_test_" + std::to_string(getpid()) + "_" + name + ".gguf";
   EXPECT_TRUE(write_file(path, bytes));
   return path;
 }

@@ -119,7 +119,7 @@ class Requests(unittest.TestCase):
         self.assertIn(b"data: [DONE]", self.server.raw(post(body=long)))
 
     def test_a_client_that_asks_before_it_sends(self):
-        with socket.create_connection(("127.0.0.1", self.server.port), timeout=60) as client:
+        with socket.create_connection(("127.0.0.1", self.server.port), timeout=120) as client:
             client.sendall(head("POST", TEXT, f"Content-Length: {len(BODY)}", "Expect: 100-continue"))
             self.assertEqual(client.recv(100), b"HTTP/1.1 100 Continue\r\n\r\n")
             client.sendall(BODY)
@@ -225,7 +225,7 @@ class Places(unittest.TestCase):
     def test_a_request_has_to_come_in_time(self):
         with Server(SERVER, SOURCE, "--request-timeout", "1") as server:
             for begun in (b"GET /health HTTP/1.1\r\n", head("POST", TEXT, "Content-Length: 1000000")):
-                with socket.create_connection(("127.0.0.1", server.port), timeout=60) as client:
+                with socket.create_connection(("127.0.0.1", server.port), timeout=120) as client:
                     client.sendall(begun)
                     client.settimeout(0.05)
                     answer = b""

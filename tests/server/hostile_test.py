@@ -236,7 +236,7 @@ class Hostile(unittest.TestCase):
                 for client in clients:
                     client.join()
                 self.assertEqual([client.failure for client in clients if client.failure], [])
-                server.wait_until_idle(120)
+                server.wait_until_idle()
                 self.assertEqual(of_answer(server.post(TEXT, body)[1]), expected)
                 for client in clients:
                     for what, count in client.seen.items():

@@ -152,7 +152,7 @@ class Load(unittest.TestCase):
                            "--top-k", str(body.get("top_k", 0)), "--top-p", str(body.get("top_p", 1)), "--min-p", "0"]
                 run = subprocess.run([GENERATE, "run", "--json", "-n", str(body["max_tokens"]), "-p", body["prompt"],
                                       "-m", os.path.join(SOURCE, "examples/demo_model/draft.gguf"), *options],
-                                     capture_output=True, check=True, timeout=60)
+                                     capture_output=True, check=True, timeout=300)
                 self.assertEqual(of_answer(server.post(path, body)[1])[0][0], json.loads(run.stdout)["text"])
 
 

@@ -54,7 +54,7 @@ class Server:
 
     def ended(self):
         """Waits for its end; returns what it has printed since its first line."""
-        out, _ = self.process.communicate(timeout=60)
+        out, _ = self.process.communicate(timeout=120)
         self.complaints.seek(0)
         with self.complaints as complaints:
             return (out + complaints.read()).decode(errors="replace")
@@ -65,7 +65,7 @@ class Server:
     def raw(self, data):
         """Sends bytes as they are, says that no more will come, and returns what comes back, without interim responses:
         with them the server finds out whether one who sends no more still listens."""
-        with socket.create_connection(("127.0.0.1", self.port), timeout=30) as connection:
+        with socket.create_connection(("127.0.0.1", self.port), timeout=120) as connection:
             try:
                 connection.sendall(data)
                 connection.shutdown(socket.SHUT_WR)
@@ -129,7 +129,7 @@ class Server:
         assert done or leave_after is not None or "error" in events[-1], events[-1]
         return events
 
-    def wait_until_idle(self, seconds=30):
+    def wait_until_idle(self, seconds=120):
         """Until nothing runs or waits and no client is being answered."""
         end = time.monotonic() + seconds
         while True:
