@@ -6,6 +6,7 @@
 // number of worlds that are drawn. Meant for the thread sanitizer.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -101,6 +102,8 @@ class World {
     options.kv_dtype = dtype;
     options.max_sequences = max_sequences;
     options.prefill_chunk = chunk;
+    // Nobody here holds blocks for good, and no machine is too slow.
+    options.max_starving = options.least_starving = std::chrono::hours(1);
     if (pool_blocks > 0) {
       pool_ = pool_of(dtype, pool_blocks, block_size);
       options.cache_factory = [pool = pool_](std::span<const cache::LayerShape>, int32_t capacity) {

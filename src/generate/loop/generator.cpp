@@ -23,6 +23,15 @@ std::string domain_name(const model::ModelTraits& traits, const std::string& kv_
   return name;
 }
 
+StepLimits limits_of(const GeneratorOptions& options, const model::ModelTraits& traits) {
+  StepLimits limits{std::min(options.max_sequences, traits.max_batch_sequences),
+                    traits.max_batch_rows, options.prefill_chunk, options.max_passed_over,
+                    options.deterministic};
+  limits.max_starving = options.max_starving;
+  limits.least_starving = options.least_starving;
+  return limits;
+}
+
 }  // namespace
 
 Generator::Generator(std::shared_ptr<const model::Model> model,
@@ -33,12 +42,8 @@ Generator::Generator(std::shared_ptr<const model::Model> model,
       options_(std::move(options)),
       vocab_size_(model_->traits().vocab_size),
       scheduler_(std::make_unique<Scheduler>(
-          *model_,
-          StepLimits{std::min(options_.max_sequences, model_->traits().max_batch_sequences),
-                     model_->traits().max_batch_rows, options_.prefill_chunk,
-                     options_.max_passed_over, options_.deterministic},
-          options_.tracer.get(), metrics(), &options_.measure_caches, options_.drafter.get(),
-          &options_.draft_policy)) {
+          *model_, limits_of(options_, model_->traits()), options_.tracer.get(), metrics(),
+          &options_.measure_caches, options_.drafter.get(), &options_.draft_policy)) {
   // Some models pad their matrices with rows beyond the vocabulary; these have no text.
   if (tokenizer_ != nullptr) {
     vocab_size_ = std::min(vocab_size_, tokenizer_->vocab_size());

@@ -73,7 +73,9 @@ struct GeneratorOptions {
   std::optional<int32_t> window_rewind = std::nullopt;
   int32_t window_copies = kDefaultWindowCopies;  // of a session's windows, as they once were
   int32_t max_queue = 0;  // calls that may wait beyond max_sequences; 0: no limit
-  int32_t max_passed_over = kMaxPassedOver;        // StepLimits
+  int32_t max_passed_over = kMaxPassedOver;  // StepLimits, like the next two
+  SteadyClock::duration max_starving = kMaxStarving;
+  SteadyClock::duration least_starving = kLeastStarving;
   bool deterministic = false;                      // graph::Batch
   int32_t snapshot_every = kDefaultSnapshotEvery;  // tokens; 0: none within prompts and answers
   int64_t snapshot_budget = -1;  // bytes of a session's snapshots; -1: snapshot_budget(); 0: none

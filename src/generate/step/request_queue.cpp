@@ -11,11 +11,6 @@ namespace {
 
 // How long a leader waits for a call that could free blocks before it tries again.
 constexpr SteadyClock::duration kRelief = std::chrono::milliseconds(5);
-// How long the oldest request waits for blocks held by calls between two steps, counted from the
-// last progress of an older call; and how long if no such call exists: a session may be in use for
-// a moment or about to be freed.
-constexpr SteadyClock::duration kMaxStarving = std::chrono::seconds(1);
-constexpr SteadyClock::duration kLeastStarving = std::chrono::milliseconds(20);
 
 }  // namespace
 
@@ -225,9 +220,10 @@ void RequestQueue::relieve(Lock* lock, std::span<const StepPlan::Slice> slices, 
   const auto queued = static_cast<size_t>(
       std::count_if(waiting_.begin(), waiting_.end(),
                     [](const StepRequest* one) { return one->participant != nullptr; }));
-  const bool quiet = tried - std::max(request->starved_since, changed_at_) >= kLeastStarving;
+  const bool quiet =
+      tried - std::max(request->starved_since, changed_at_) >= limits_.least_starving;
   const bool hopeless = queued == participants_ && quiet;
-  if (!hopeless && tried - request->starved_since < kMaxStarving) {
+  if (!hopeless && tried - request->starved_since < limits_.max_starving) {
     relieving_ = true;
     if (patient) arrivals_.wait_for(*lock, kRelief);
     relieving_ = false;

@@ -94,6 +94,9 @@ struct StepRequest {
 /// Default number of times that a request may be left out before it goes before every priority.
 constexpr int32_t kMaxPassedOver = 16;
 
+constexpr SteadyClock::duration kMaxStarving = std::chrono::seconds(1);
+constexpr SteadyClock::duration kLeastStarving = std::chrono::milliseconds(20);
+
 /// Limits on the size of a step and on waiting for it.
 struct StepLimits {
   int32_t max_sequences = 1;
@@ -106,6 +109,11 @@ struct StepLimits {
   /// of the last step's duration, which running them together soon regains.
   SteadyClock::duration least_patience = std::chrono::microseconds(50);
   SteadyClock::duration max_patience = std::chrono::milliseconds(5);
+  /// How long the oldest request waits for blocks held by calls between two steps, counted from the
+  /// last progress of an older call; and how long if no such call exists: a session may be in use
+  /// for a moment or about to be freed.
+  SteadyClock::duration max_starving = kMaxStarving;
+  SteadyClock::duration least_starving = kLeastStarving;
 };
 
 /// The requests of one step, in the order of their rows in the batch.
