@@ -19,12 +19,15 @@ using Tokens = std::vector<int32_t>;
 
 class WindowedPool : public testing::Test {
  protected:
-  WindowedPool() {
+  static test::TinyModelSpec windows() {
     test::TinyModelSpec spec;
     spec.window = 20;
     spec.layers = 3;
     spec.local = {1, 0, 1};
     spec.context = 600;
+    return spec;
+  }
+  explicit WindowedPool(const test::TinyModelSpec& spec = windows()) {
     test::TinyModel tiny(spec);
     test::set_tiny_vocabulary(&tiny.writer(), test::tiny_pieces(spec.vocab));
     bytes_ = tiny.bytes();
@@ -142,6 +145,55 @@ TEST_F(WindowedPool, ComesBackToTheEndOfAPrompt) {
       EXPECT_EQ(again, said_[1]);
     }
   }
+}
+
+// A block of 16 positions of a layer takes 32 KiB of the pool's megabyte.
+class TightPool : public WindowedPool {
+ protected:
+  static test::TinyModelSpec large() {
+    test::TinyModelSpec spec = windows();
+    spec.kv_heads = 4;
+    spec.head_dim = 64;
+    return spec;
+  }
+  TightPool() : WindowedPool(large()) {}
+  gen_generator* tight(bool pool) {
+    gen_options* options = nullptr;
+    gen_generator* made = nullptr;
+    EXPECT_EQ(gen_options_new(&options, &error_), GEN_OK);
+    EXPECT_EQ(gen_options_set(options, "prefill_chunk", "128", &error_), GEN_OK);
+    EXPECT_EQ(gen_options_set(options, "window_rewind", pool ? "0" : "-1", &error_), GEN_OK);
+    if (pool) {
+      EXPECT_EQ(gen_options_set(options, "paged_kv", "1", &error_), GEN_OK) << error_.message;
+    }
+    EXPECT_EQ(gen_create(model_, options, &made, &error_), GEN_OK) << error_.message;
+    gen_options_free(options);
+    return made;
+  }
+};
+
+// Steps of one row need fewer blocks for windows than a chunk of 128, so an answer may grow where
+// the same text as a prompt would not have been begun.
+TEST_F(TightPool, WhatGrewGoesOnAfterItsBlocksWent) {
+  EXPECT_EQ(gen_sampling_set(sampling_, "max_new_tokens", "300", &error_), GEN_OK);
+  Tokens said[2];
+  Tokens rest[2];
+  for (const bool pool : {false, true}) {
+    gen_generator* const made = tight(pool);
+    gen_session* const session = this->session(made);
+    said[pool] = say(session, numbers(20));
+    EXPECT_EQ(said[pool].size(), 300U);
+    gen_session* const other = this->session(made);
+    (void)say(other, numbers(10));
+    EXPECT_EQ(gen_sampling_set(sampling_, "max_new_tokens", "10", &error_), GEN_OK);
+    rest[pool] = say(session, {});
+    gen_session_free(other);
+    gen_session_free(session);
+    gen_free(made);
+    EXPECT_EQ(gen_sampling_set(sampling_, "max_new_tokens", "300", &error_), GEN_OK);
+  }
+  EXPECT_EQ(said[true], said[false]);
+  EXPECT_EQ(rest[true], rest[false]);
 }
 
 }  // namespace

@@ -127,6 +127,10 @@ TEST(PagedCache, WhatDoesNotFitChangesNothing) {
   ASSERT_TRUE(append(*second, {1, 2}).ok());
   const auto full = second->plan(17);
   EXPECT_EQ(full.status().code(), Code::kPoolExhausted);
+  EXPECT_EQ(second->room(), 14);
+  EXPECT_EQ(second->most_room(), 38);  // without the other
+  EXPECT_EQ(first->room(), 0);
+  EXPECT_EQ(first->most_room(), 16);
   expect_rows(*second, {1, 2});
   ASSERT_TRUE(append(*second, {3}).ok());  // there is room in its block
   EXPECT_EQ(second->plan(38).status().code(), Code::kCacheFull);

@@ -41,10 +41,11 @@ struct Pooled {
     if (patience == Patience::kEndless) {
       options.max_starving = options.least_starving = std::chrono::hours(1);
     }
-    options.cache_factory = [this](std::span<const cache::LayerShape>,
-                                   int32_t capacity) -> Result<std::unique_ptr<cache::KvCache>> {
+    options.cache_factory = [this, entries](
+                                std::span<const cache::LayerShape>,
+                                int32_t capacity) -> Result<std::unique_ptr<cache::KvCache>> {
       return std::unique_ptr<cache::KvCache>(
-          std::make_unique<test::FakeCache>(capacity, true, pool));
+          std::make_unique<test::FakeCache>(capacity, true, pool, entries));
     };
     generator = std::move(Generator::create(model, tokenizer, options)).value();
   }
@@ -175,7 +176,7 @@ TEST(Preemption, IdleSessionsGiveWay) {
 }
 
 TEST(Preemption, MoreThanThereIsFailsWithoutHarm) {
-  const Pooled world(40, 8, Patience::kDefault);
+  const Pooled world(40);
   const auto session = world.session();
   const Tokens said = say(*session, "abc", params_of(1, 10)).tokens;
   const Tokens before = std::move(session->tokens()).value();
@@ -194,6 +195,27 @@ TEST(Preemption, MoreThanThereIsFailsWithoutHarm) {
   const auto twin = wide.session();
   (void)say(*twin, "abc", params_of(1, 10));
   EXPECT_EQ(say(*session, "d", params_of(2, 8)).tokens, say(*twin, "d", params_of(2, 8)).tokens);
+}
+
+// Nor does it wait for others, or take their blocks.
+TEST(Preemption, WhatNeverFitsFailsAtOnce) {
+  const Pooled world(40);
+  const auto idle = world.session();
+  const auto session = world.session();
+  (void)say(*idle, "abc", params_of(1, 10));
+  (void)say(*session, "abc", params_of(2, 10));
+  const int32_t left = *world.pool;
+  EXPECT_EQ(left, 40 - 2 * 13);  // with a token for the beginning, without the last one
+  std::optional<GenResult> result;
+  for (const std::shared_ptr<Session>& one : {session, world.session()}) {
+    const Status status =
+        one->generate(text(std::string(60, 'a')), params_of(1, 1), nullptr, nullptr, &result);
+    EXPECT_EQ(status.code(), Code::kPoolExhausted);
+    EXPECT_STREQ(status.message(),
+                 one == session ? "74 tokens with those evaluated before, the pool has room for 40"
+                                : "61 tokens to evaluate, the pool has room for 40");
+    EXPECT_EQ(*world.pool, left);
+  }
 }
 
 // However long older calls take, who waits for their blocks has them in the end.

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -30,8 +31,9 @@ namespace gen::test {
 class FakeCache final : public cache::KvCache, public cache::Shifts {
  public:
   explicit FakeCache(int32_t capacity, bool can_truncate = true,
-                     std::shared_ptr<std::atomic<int32_t>> pool = nullptr)
-      : capacity_(capacity), pool_(std::move(pool)) {
+                     std::shared_ptr<std::atomic<int32_t>> pool = nullptr,
+                     int32_t pool_entries = std::numeric_limits<int32_t>::max())
+      : capacity_(capacity), pool_(std::move(pool)), pool_entries_(pool_entries) {
     traits_.kind = "fake";
     traits_.can_truncate = can_truncate;
     traits_.pooled = pool_ != nullptr;
@@ -44,6 +46,12 @@ class FakeCache final : public cache::KvCache, public cache::Shifts {
   std::span<const cache::LayerShape> layers() const noexcept override { return {}; }
   int32_t length() const noexcept override { return length_; }
   int32_t capacity() const noexcept override { return capacity_; }
+  bool has_all_room() const noexcept override {
+    return pool_ == nullptr || pool_->load() + held_ >= pool_entries_;
+  }
+  int32_t most_room() const noexcept override {
+    return std::min(capacity_, pool_entries_) - length_;
+  }
   int32_t room() const noexcept override {
     const int32_t left = capacity_ - length_;
     return pool_ != nullptr ? std::min(left, held_ - length_ + pool_->load()) : left;
@@ -129,6 +137,7 @@ class FakeCache final : public cache::KvCache, public cache::Shifts {
   }
 
   std::shared_ptr<std::atomic<int32_t>> pool_;
+  const int32_t pool_entries_;  // in use or not
   int32_t held_ = 0;
   int32_t length_ = 0;
   std::vector<int32_t> entries_;

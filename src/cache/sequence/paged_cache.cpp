@@ -148,15 +148,21 @@ class PagedCache final : public KvCache, public SharesBlocks {
     const size_t copies = this->copies(1);
     if (more < copies) return 0;
     const size_t blocks = more - copies + held_blocks();
-    size_t least = pieces();  // surely there
-    size_t most = pieces_of(capacity_) + 1;
-    while (most - least > 1) {
-      const size_t middle = least + (most - least) / 2;
-      (blocks_for(middle) <= blocks ? least : most) = middle;
-    }
-    const auto left = static_cast<size_t>(capacity_ - length());
-    return static_cast<int32_t>(
-        std::min(left, least * block_size() - static_cast<size_t>(length())));
+    return room_while([&](size_t pieces) { return blocks_for(pieces) <= blocks; });
+  }
+  [[nodiscard]] bool has_all_room() const noexcept override {
+    BlockPool& pool = pool_->blocks();
+    return pool.obtainable() + held_blocks() >= pool.capacity();
+  }
+  [[nodiscard]] int32_t most_room() const noexcept override {
+    return room_while([&](size_t pieces) {
+      size_t least = 0;
+      for (size_t bin = 0; bin < bins_; ++bin) {
+        const int32_t reach = reach_of(bin);
+        least += reach < 0 ? pieces : std::min(pieces, static_cast<size_t>(reach) / block_size());
+      }
+      return least <= pool_->blocks().capacity();
+    });
   }
   [[nodiscard]] Result<CachePlan> plan(int32_t n) override {
     if (n < 0) return error(Code::kInvalidArgument, "a plan for %d entries", n);
@@ -511,6 +517,19 @@ class PagedCache final : public KvCache, public SharesBlocks {
         int64_t{reach} + (engine::kKvTile - 1) + std::max(pool_->rewind(), size()) + rows;
     // The first and the last one may be used in part.
     return (static_cast<size_t>(entries) + block_size() - 2) / block_size() + 1;
+  }
+  /// The entries that can be added while `fits` is true of the number of pieces.
+  template <class Fits>
+  [[nodiscard]] int32_t room_while(Fits fits) const noexcept {
+    size_t least = pieces();  // surely there
+    size_t most = pieces_of(capacity_) + 1;
+    while (most - least > 1) {
+      const size_t middle = least + (most - least) / 2;
+      (fits(middle) ? least : most) = middle;
+    }
+    const auto left = static_cast<size_t>(capacity_ - length());
+    return static_cast<int32_t>(
+        std::min(left, least * block_size() - static_cast<size_t>(length())));
   }
   /// The most blocks that it holds at a time until it has so many pieces.
   [[nodiscard]] size_t blocks_for(size_t pieces) const noexcept {

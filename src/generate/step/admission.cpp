@@ -6,6 +6,19 @@
 #include <new>
 
 namespace gen::generate {
+namespace {
+
+Status cannot_fit(int32_t wanted, const cache::KvCache& cache, int32_t room) noexcept {
+  if (cache.length() == 0) {
+    return error(Code::kPoolExhausted, "%d tokens to evaluate, the pool has room for %d", wanted,
+                 room);
+  }
+  return error(Code::kPoolExhausted,
+               "%d tokens with those evaluated before, the pool has room for %d",
+               cache.length() + wanted, cache.length() + room);
+}
+
+}  // namespace
 
 void Admission::add(Evictable* idle) {
   const RequestQueue::Lock lock = queue_.lock();
@@ -43,9 +56,14 @@ bool Admission::reserve(const StepPlan::Slice& slice, SteadyClock::time_point no
   StepRequest* const request = slice.request;
   if (request->evicted) return false;
   request->status = check_wanted(*request, now);
-  if (!request->status.ok()) return false;
+  if (request->status.ok()) request->status = check_fits(*request);
+  if (!request->status.ok()) {
+    request->starved = false;
+    return false;
+  }
   Result<cache::CachePlan> made = make_room(slice);
-  const bool starved = made.status().code() == Code::kPoolExhausted;
+  const bool starved =
+      made.status().code() == Code::kPoolExhausted && !request->cache->has_all_room();
   if (starved && !request->starved) request->starved_since = now;
   request->starved = starved;
   if (!made.ok()) {
@@ -67,8 +85,18 @@ bool Admission::reserve(const StepPlan::Slice& slice, SteadyClock::time_point no
   return state.ok();
 }
 
-// Reserves the rows of a slice. A request that starts in a pool must find room for everything it
-// will need.
+// Fails a call that could not be finished with all blocks of the pool: it neither waits nor evicts.
+Status Admission::check_fits(const StepRequest& request) noexcept {
+  const cache::KvCache& cache = *request.cache;
+  if (!cache.traits().pooled) return {};
+  const int32_t wanted = std::min(request.room, cache.capacity() - cache.length());
+  const int32_t room = cache.most_room();
+  if (wanted <= room) return {};
+  return cannot_fit(wanted, cache, room);
+}
+
+// Reserves the rows of a slice, or the first of them. A request that starts in a pool must find
+// room for everything it will need, or have the pool to itself.
 Result<cache::CachePlan> Admission::make_room(const StepPlan::Slice& slice) {
   StepRequest& request = *slice.request;
   cache::KvCache& cache = *request.cache;
@@ -84,13 +112,17 @@ Result<cache::CachePlan> Admission::make_room(const StepPlan::Slice& slice) {
     const int32_t wanted = std::min(std::max(request.room, rows), cache.capacity());
     int32_t room = cache.room();
     while (room < wanted && evict_for(request)) room = cache.room();
-    if (room < wanted) {
-      return error(Code::kPoolExhausted, "%d tokens to evaluate, the pool has room for %d", wanted,
-                   room);
+    if (room < wanted && !cache.has_all_room()) {
+      return cannot_fit(wanted, cache, room);
     }
   }
   Result<cache::CachePlan> plan = cache.plan(rows);
   while (plan.status().code() == Code::kPoolExhausted && evict_for(request)) {
+    plan = cache.plan(rows);
+  }
+  // Where layers have windows, fewer rows at a time need fewer blocks.
+  while (plan.status().code() == Code::kPoolExhausted && rows > 1 && cache.has_all_room()) {
+    rows /= 2;
     plan = cache.plan(rows);
   }
   return plan;

@@ -45,6 +45,7 @@ class Admission {
   [[nodiscard]] int32_t take_preempted() noexcept { return std::exchange(preempted_, 0); }
 
  private:
+  static Status check_fits(const StepRequest& request) noexcept;
   Result<cache::CachePlan> make_room(const StepPlan::Slice& slice);
   bool evict_idle() noexcept;
   bool evict_for(const StepRequest& request) noexcept;
