@@ -121,8 +121,8 @@ class KvCache {
   [[nodiscard]] virtual int32_t room() const noexcept { return capacity() - length(); }
   /// As room() if nobody else had any, or more: what exceeds it can never be added.
   [[nodiscard]] virtual int32_t most_room() const noexcept { return capacity() - length(); }
-  /// Whether nobody else has any. What room() does not promise may then still be there, for plans of
-  /// fewer entries.
+  /// Whether nobody else has any. What room() does not promise may then still be there, for plans
+  /// of fewer entries.
   [[nodiscard]] virtual bool has_all_room() const noexcept { return true; }
   /// Entries behind length() that a layer surely keeps, up to whole tiles; all, unless it is a
   /// window's. A state must have them.
