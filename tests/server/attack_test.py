@@ -291,8 +291,8 @@ class Memory(unittest.TestCase):
             for thread in threads:
                 thread.join()
             server.wait_until_idle()
-            # The server keeps 64 MiB of them; ten take five times that while they are made.
-            self.assertLess(self.peak(server, "VmRSS") - before, 128 << 20)
+            # The server keeps 64 MiB of them, and the allocator as much; ten take five times that while they are made.
+            self.assertLess(self.peak(server, "VmRSS") - before, 192 << 20)
 
 
 if __name__ == "__main__":

@@ -90,7 +90,8 @@ func Test2000Goroutines(t *testing.T) {
 	equal(t, "wrong texts", wrong.Load(), 0)
 	threads := status("Threads")
 	t.Logf("%d threads after %d goroutines", threads, goroutines)
-	if threads > 256+50 {
+	// Those of 256 calls, and some more that the runtime makes when they take long.
+	if threads > goroutines/2 {
 		t.Errorf("%d threads", threads)
 	}
 }
