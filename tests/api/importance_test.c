@@ -3,28 +3,12 @@
  * of threads. */
 #include "api_test.h"
 
-#include <unistd.h>
-
+#include "out_folder.h"
 #include "support/written_model.h"
 
 static const gen_status bad = GEN_ERROR_INVALID_ARGUMENT;
 static const int32_t tokens[] = {5, 300, 301, 17, 42, 9, 300, 8, 7, 6, 5};
 enum { N = sizeof tokens / sizeof *tokens };
-static char folder[] = "/tmp/importance_XXXXXX";
-static char out[sizeof folder + 32];
-
-static int make_folder(void** state) {
-  (void)state;
-  if (mkdtemp(folder) == NULL) return -1;
-  snprintf(out, sizeof out, "%s/out.gguf", folder);
-  return 0;
-}
-
-static int remove_folder(void** state) {
-  (void)state;
-  remove(out);
-  return rmdir(folder);
-}
 
 static void refuses_bad_arguments(void** state) {
   (void)state;

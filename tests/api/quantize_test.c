@@ -8,24 +8,10 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "out_folder.h"
 #include "support/written_model.h"
 
 static const gen_status bad = GEN_ERROR_INVALID_ARGUMENT;
-static char folder[] = "/tmp/quantize_XXXXXX";
-static char out[sizeof folder + 32];
-
-static int make_folder(void** state) {
-  (void)state;
-  if (mkdtemp(folder) == NULL) return -1;
-  snprintf(out, sizeof out, "%s/out.gguf", folder);
-  return 0;
-}
-
-static int remove_folder(void** state) {
-  (void)state;
-  remove(out);
-  return rmdir(folder);
-}
 
 static void refuses_bad_arguments(void** state) {
   (void)state;

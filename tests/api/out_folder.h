@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A folder of a test program's own, made before its tests and removed behind them, and a file in it
+ * to write: what calls that make files leave behind can be counted. */
+#ifndef TESTS_API_OUT_FOLDER_H
+#define TESTS_API_OUT_FOLDER_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static char folder[] = "/tmp/generate_XXXXXX";
+static char out[sizeof folder + 32];
+
+static int make_folder(void** state) {
+  (void)state;
+  if (mkdtemp(folder) == NULL) return -1;
+  snprintf(out, sizeof out, "%s/out.gguf", folder);
+  return 0;
+}
+
+static int remove_folder(void** state) {
+  (void)state;
+  remove(out);
+  return rmdir(folder);
+}
+
+#endif
