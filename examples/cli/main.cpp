@@ -6,11 +6,13 @@
 
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <iostream>
 #include <new>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "commands.h"
@@ -113,6 +115,31 @@ int answer(int argc, char** argv) {
     return 1;
   }
 }
+
+/// Memory may also run out where no exception may leave, as in destructors of JSON values, which
+/// allocate, or with none left for the exception itself.
+[[noreturn]] void end_without_memory() {
+  bool has_memory = false;
+  try {
+    if (std::current_exception()) throw;
+    void* volatile some = std::malloc(size_t{1} << 16);  // volatile: or it is left out
+    has_memory = some != nullptr;
+    std::free(some);
+  } catch (const std::bad_alloc&) {
+  } catch (const std::exception& failure) {
+    has_memory = true;
+    std::fprintf(stderr, "generate: %s\n", failure.what());
+  } catch (...) {
+    has_memory = true;
+  }
+  if (has_memory) std::abort();
+  constexpr std::string_view kLine = "generate: out of memory\n";
+  static_cast<void>(write(STDERR_FILENO, kLine.data(), kLine.size()) == 0);
+  _exit(1);
+}
+
+/// Before statics, of which those of the parser of command lines allocate.
+[[gnu::constructor(101)]] void begin() { std::set_terminate(end_without_memory); }
 
 }  // namespace
 

@@ -194,6 +194,14 @@ class Attack(unittest.TestCase):
                 statuses.add(self.survives(self.with_model(command, self.model, chance), b"Hello\n", limits=[(resource.RLIMIT_AS, most)]))
         self.assertTrue({0, 1} <= statuses or TRIALS < 20, statuses)
 
+    @unittest.skipIf(SANITIZED, "sanitizers need all addresses")
+    def test_memory_ends_anywhere(self):
+        # From what the loader needs on, in small steps: also in a destructor that allocates, which no exception may leave.
+        for command in ("inspect", "estimate"):
+            statuses = [self.survives([command, self.model, "--json"], limits=[(resource.RLIMIT_AS, size << 17)])
+                        for size in range(14 * 8, 24 * 8)]
+            self.assertIn(1, statuses)
+
 
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1])
