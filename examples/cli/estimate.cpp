@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // generate estimate: will it fit?
+#include <algorithm>
+#include <cstdint>
 #include <cstdio>
 #include <iostream>
+#include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -11,6 +14,7 @@
 #include "adapters.h"
 #include "gguf_head.h"
 #include "model_file.h"
+#include "text_format.h"
 
 namespace cli {
 namespace {
@@ -18,6 +22,7 @@ namespace {
 struct Estimate {
   ModelChoice model;
   std::vector<std::string> lora;  // --lora
+  uint64_t fit = 0;               // --fit, bytes; 0 for none
   bool json = false;
 };
 
@@ -37,8 +42,7 @@ nlohmann::ordered_json context_of(const Estimate& choice, const std::string& pat
   return head->metadata.value(key, nlohmann::ordered_json());
 }
 
-void estimate(const Estimate& choice) {
-  const std::string path = find_file(choice.model.path, "story.gguf");
+MemoryEstimate estimate_of(const Estimate& choice, const std::string& path) {
   const ModelOptions options = make_model_options(choice.model);
   for (const std::string& text : choice.lora) {
     gen_error error;
@@ -48,8 +52,47 @@ void estimate(const Estimate& choice) {
   }
   const Options generator = make_options(choice.model);
   use_drafts(choice.model, generator.get(), false);
-  const MemoryEstimate found = make_by_options<MemoryEstimate>(gen_estimate_memory, path.c_str(),
-                                                               options.get(), generator.get());
+  return make_by_options<MemoryEstimate>(gen_estimate_memory, path.c_str(), options.get(),
+                                         generator.get());
+}
+
+size_t figure(const MemoryEstimate& estimate, const char* key) {
+  size_t bytes = 0;
+  gen_error error;
+  check(gen_memory_estimate_get(estimate.get(), key, &bytes, &error), error);
+  return bytes;
+}
+
+/// The most positions that fit, as --ctx, at most the model's own. On a device its memory counts.
+int32_t most_that_fit(Estimate choice, const std::string& path) {
+  const nlohmann::ordered_json own = context_of(choice, path);
+  if (!own.is_number_unsigned()) throw Failure("--fit: the file does not say the model's context");
+  const auto peak_of = [&](int32_t positions) {
+    choice.model.max_seq_len = positions;
+    const MemoryEstimate estimate = estimate_of(choice, path);
+    const size_t device = figure(estimate, "device_peak");
+    return device > 0 ? device : figure(estimate, "peak");
+  };
+  const auto whole = static_cast<int32_t>(
+      std::min<uint64_t>(own.get<uint64_t>(), std::numeric_limits<int32_t>::max()));
+  if (peak_of(whole) <= choice.fit) return whole;
+  const size_t least = peak_of(1);
+  if (least > choice.fit) {
+    throw Failure("--fit: one position takes " + size_text(least) + " with the model");
+  }
+  int32_t fits = 1;
+  int32_t beyond = whole;
+  while (beyond - fits > 1) {
+    const int32_t middle = fits + (beyond - fits) / 2;
+    (peak_of(middle) <= choice.fit ? fits : beyond) = middle;
+  }
+  return fits;
+}
+
+void estimate(Estimate choice) {
+  const std::string path = find_file(choice.model.path, "story.gguf");
+  if (choice.fit > 0) choice.model.max_seq_len = most_that_fit(choice, path);
+  const MemoryEstimate found = estimate_of(choice, path);
   nlohmann::ordered_json figures;
   const nlohmann::ordered_json context = context_of(choice, path);
   figures["context"] = context;
@@ -59,9 +102,7 @@ void estimate(const Estimate& choice) {
   for (const char* key :
        {"peak", "weights", "cache", "snapshots", "workspace", "device_peak", "device_weights",
         "device_cache", "device_snapshots", "device_workspace", "mapped", "file"}) {
-    size_t bytes = 0;
-    gen_error error;
-    check(gen_memory_estimate_get(found.get(), key, &bytes, &error), error);
+    const size_t bytes = figure(found, key);
     figures[key] = bytes;
     if (choice.json || (bytes == 0 && !is_always_shown(key))) continue;
     std::printf("%-16s %10.2f MiB\n", key, static_cast<double>(bytes) / (1 << 20));
@@ -83,6 +124,15 @@ void add_estimate(CLI::App& app) {
   add_kv_option(*command, choice->model);
   add_draft_options(*command, choice->model);
   add_adapter_option(*command, choice->lora);
+  command
+      ->add_option(
+          "--fit", choice->fit,
+          "the most positions that fit so much memory, of a device for a model on one: 8G, "
+          "512M or bytes")
+      ->type_name("BYTES")
+      ->transform(CLI::AsSizeValue(false))
+      ->check(CLI::PositiveNumber)
+      ->excludes("--ctx");
   command->add_flag("--json", choice->json,
                     "print one JSON object, sizes in bytes, context in positions");
   command->callback([choice] { estimate(*choice); });

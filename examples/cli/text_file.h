@@ -13,13 +13,19 @@
 
 namespace cli {
 
+/// Of a text; its tokens take several times as much memory. Devices have no end.
+constexpr size_t kMostTextBytes = size_t{256} << 20;
+
 /// The content of a file, or a Failure that names it.
 inline std::string text_of_file(const std::string& path) {
   std::string text;
   int reason = 0;
   if (std::FILE* file = std::fopen(path.c_str(), "rb")) {
     char part[4096];
-    for (size_t n = 0; (n = std::fread(part, 1, sizeof part, file)) > 0;) text.append(part, n);
+    for (size_t n = 0;
+         text.size() <= kMostTextBytes && (n = std::fread(part, 1, sizeof part, file)) > 0;) {
+      text.append(part, n);
+    }
     reason = std::ferror(file) != 0 ? errno : 0;
     std::fclose(file);
   } else {
@@ -27,6 +33,10 @@ inline std::string text_of_file(const std::string& path) {
   }
   if (reason != 0) {
     throw Failure("cannot read '" + path + "': " + std::system_category().message(reason));
+  }
+  if (text.size() > kMostTextBytes) {
+    throw Failure("'" + path + "' is too long: a text may have " +
+                  std::to_string(kMostTextBytes >> 20) + " MiB");
   }
   return text;
 }

@@ -430,6 +430,9 @@ class Forms(unittest.TestCase):
             done = generate("quantize", DRAFT, made, "Q4_0", "--importance", sums, "--type", "token_embd.*=Q4_1")
             self.assertEqual(done.returncode, 0)
             self.assertRegex(done.stderr.decode(), r"^warning: .* are not in the importance matrix: all columns count alike\n$")
+            done = generate("quantize", DRAFT, made, "F16", "--importance", sums)
+            self.assertEqual((done.returncode, done.stderr.decode()),
+                             (0, "warning: blk.0.attn_q.weight is not quantised: the importance matrix changes nothing\n"))
             for arguments, code, message in (
                     (("--type", "nothing*=F16"), 1, '"nothing*" matches no matrix of the model\n'),
                     (("--type", "blk.*.attn_v=F16"), 1, "model; a pattern is a whole name: with .weight behind it, it matches"),
@@ -942,6 +945,25 @@ class Help(unittest.TestCase):
         self.assertRegex(shown.splitlines()[-1], "--ctx N and --kv TYPE change")
         self.assertNotIn("--ctx", generate("estimate", DRAFT, "--ctx", "64").stdout.decode())
 
+    def test_an_estimate_says_how_many_positions_fit(self):
+        own = answer("inspect", DRAFT, "--json")["max_seq_len"]
+        for positions in (1, 2, 100, own - 1, own):
+            exact = answer("estimate", DRAFT, "--json", "--ctx", str(positions))
+            fits = answer("estimate", DRAFT, "--json", "--fit", str(exact["peak"]))
+            self.assertGreaterEqual(fits["context"], positions)
+            self.assertEqual(fits["peak"], exact["peak"])
+            if fits["context"] < own:
+                more = answer("estimate", DRAFT, "--json", "--ctx", str(fits["context"] + 1))
+                self.assertGreater(more["peak"], exact["peak"])
+        self.assertEqual(answer("estimate", DRAFT, "--json", "--fit", "1G"), answer("estimate", DRAFT, "--json"))
+        shown = generate("estimate", DRAFT, "--fit", "1M").stdout.decode()
+        self.assertRegex(shown, r"^context: [0-9]+ positions\n")
+        done = generate("estimate", DRAFT, "--fit", "1K")
+        self.assertEqual((done.returncode, done.stdout), (1, b""))
+        self.assertRegex(done.stderr.decode(), r"^generate: --fit: one position takes [0-9.]+ KiB with the model\n$")
+        for arguments in (("--fit", "much"), ("--fit", "0"), ("--fit", "-1"), ("--fit", "1G", "--ctx", "10")):
+            self.assertEqual(generate("estimate", DRAFT, *arguments).returncode, 2, arguments)
+
     def test_an_estimate_counts_the_head(self):
         """2 heads of keys and of values of 64 floats each, for a context of 1024; and no head with drafts off."""
         story = os.path.join(SOURCE, "examples/demo_model/story.gguf")
@@ -1030,6 +1052,13 @@ class Errors(unittest.TestCase):
     def test_a_text_that_cannot_be_read_is_named(self):
         for path, reason in (("/no/such.txt", "No such file or directory"), (SOURCE, "Is a directory")):
             self.refused(f"cannot read '{path}': {reason}", "perplexity", "-m", DRAFT, "-f", path)
+
+    def test_a_text_without_an_end_is_refused(self):
+        with tempfile.TemporaryDirectory() as folder:
+            made = os.path.join(folder, "made.gguf")
+            self.refused("'/dev/zero' is too long: a text may have 256 MiB", "perplexity", "-m", DRAFT, "-f", "/dev/zero")
+            self.refused("'/dev/zero' is too long", "imatrix", "-m", DRAFT, "-f", "/dev/zero", "-o", made)
+            self.assertEqual(os.listdir(folder), [])
 
     def test_the_help_of_quantize_has_every_type(self):
         done = generate("quantize", DRAFT, "/no/such", "Q9")
