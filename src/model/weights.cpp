@@ -222,6 +222,8 @@ Status Weights::finish(bool may_skip, int64_t blocks, int64_t end) {
     if (used_.contains(tensor.name) || ignored_.contains(tensor.name)) continue;
     // What stands beside a tensor changes it.
     const std::string stem = tensor.name.substr(0, tensor.name.rfind('.'));
+    const bool of_ignored = ignored_.contains(stem) || ignored_.contains(stem + ".weight");
+    if (of_ignored && tensor.name.ends_with("scale")) continue;
     const bool own = !may_skip || used_.contains(stem) || used_.contains(stem + ".weight");
     if (!own && gguf::is_media_tensor(tensor.name)) {
       media.add(tensor);

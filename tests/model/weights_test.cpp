@@ -159,6 +159,24 @@ TEST(WeightScales, AreOneNumberBesideTheMatrix) {
   EXPECT_TRUE(weights.finish().ok()) << weights.finish().message();
 }
 
+TEST(WeightScales, OfWhatIsNotReadAreNotEither) {
+  for (const std::string of : {"blk.1.attn_k", "blk.1.attn_v.weight"}) {
+    test::GgufWriter writer;
+    writer.tensor("blk.1.attn_k.weight", 0, {1, 2}, floats({1, 2}));
+    writer.tensor("blk.1.attn_v.weight", 0, {1, 2}, floats({1, 2}));
+    writer.tensor(of + ".scale", 0, {1}, floats({2}));
+    writer.tensor(of + ".input_scale", 0, {1}, floats({2}));
+    const auto bytes = writer.build().bytes;
+    const auto file = file_of(bytes);
+    Weights weights(*file, true);
+    weights.ignore("blk.1.attn_k.weight");
+    weights.ignore("blk.1.attn_v.weight");
+    EXPECT_TRUE(weights.finish().ok()) << weights.finish().message();
+    EXPECT_TRUE(weights.finish_model(2, 3).ok());
+    EXPECT_EQ(weights.skipped_bytes(), 0U);
+  }
+}
+
 TEST(WeightScales, ThatScaleNothingAreRefused) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   for (const auto& [value, shown] :
