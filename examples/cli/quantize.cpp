@@ -20,6 +20,7 @@ struct Quantize {
 };
 
 void quantize(const Quantize& options) {
+  gen_log_set_level(GEN_LOG_INFO);
   std::string types;
   for (const std::string& one : options.types) types += types.empty() ? one : "," + one;
   const auto used = make<QuantizeOptions>(gen_quantize_options_new);

@@ -293,15 +293,17 @@ GEN_API gen_status gen_model_load_memory(const void *data, size_t size,
  * Converts the weights of a GGUF file to another type and writes the result to a new file.
  *
  * "F32", "F16", "BF16" and "Q8_0" apply to all matrices. "Q6_K", "Q5_K_S", "Q5_1", "Q5_0", "Q4_1",
- * "Q4_0", "IQ4_NL", "IQ4_XS", "Q3_K_S" and "Q1_0" keep the output matrix (or the embedding that
- * serves as one) in Q6_K. "Q5_K_M" and "Q4_K_M" do the same, and also keep attn_v and ffn_down in
- * Q6_K in the first and last eighth of the layers and in every third layer between. The others mix
- * types as those of llama.cpp do: "Q4_K_S", "Q3_K_L", "Q3_K_M", "IQ3_M", "IQ3_S", "IQ3_XS",
+ * "Q4_0", "Q3_K_S" and "Q1_0" keep the output matrix (or the embedding that serves as one) in Q6_K.
+ * "Q5_K_M" and "Q4_K_M" do the same, and also keep attn_v and ffn_down in Q6_K in the first and
+ * last eighth of the layers and in every third layer between. The others mix types as those of
+ * llama.cpp do: "Q4_K_S", "IQ4_NL", "IQ4_XS", "Q3_K_L", "Q3_K_M", "IQ3_M", "IQ3_S", "IQ3_XS",
  * "IQ3_XXS", "Q2_K", "Q2_K_S", "IQ2_M", "IQ2_S", "IQ2_XS", "IQ2_XXS", "IQ1_M", "IQ1_S", "TQ2_0",
  * "TQ1_0" and "Q2_0"; "NVFP4", with the embedding and the output matrix in Q8_0; and "MXFP4_MOE",
- * with experts in MXFP4 and the rest in Q8_0. Vectors become F32. A row whose length is not a
- * multiple of the type's block is stored in a type with shorter blocks and at least as many bits,
- * or as F16; a warning in the log says so. gen_model_quantize_with of quantize.h takes options.
+ * with experts in MXFP4 and the rest in Q8_0. Models with eight experts, of 80 layers, or with one
+ * matrix for queries, keys and values have matrices of attention in types of more bits. Vectors
+ * become F32; tensors of pictures and sound stay as they are. A row whose length is not a multiple
+ * of the type's block is stored in a type with shorter blocks and at least as many bits, or as F16;
+ * a warning in the log says so. gen_model_quantize_with of quantize.h takes options.
  * Metadata is kept, with general.file_type and
  * general.quantization_version set; a split model becomes one file. The same model and type give
  * the same bytes on any machine.
@@ -322,7 +324,7 @@ GEN_API gen_status gen_model_load_memory(const void *data, size_t size,
  *         GEN_ERROR_CANCELLED if the progress callback returned non-zero;
  *         GEN_ERROR_OUT_OF_MEMORY.
  * Threads: any; works on one thread per usable CPU.
- * Cost:    reads `in` once; needs memory for a few million weights, not for the model.
+ * Cost:    reads `in` once, for "NVFP4" twice; needs memory for a few million weights, not for the model.
  * Since:   0.1
  */
 GEN_API gen_status gen_model_quantize(const char *in, const char *out, const char *type,

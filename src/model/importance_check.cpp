@@ -26,6 +26,11 @@ struct Named {
   }
 };
 
+/// Whether a tensor of `from` is rounded to codes of `to`.
+bool is_rounded(DType from, DType to) noexcept {
+  return from != to && quant::find_format(to) != nullptr && quant::find_traits(to) != nullptr;
+}
+
 bool below_three_bits(DType type) noexcept {
   const DTypeInfo& info = *dtype_info(type);
   return info.block_bytes * 8 < info.block_elements * 3;
@@ -57,9 +62,7 @@ std::vector<std::string> importance_lines(const Importance* importance, const gg
   const bool tied = file.find_tensor("output.weight") == nullptr;
   for (size_t i = 0; i < types.size(); ++i) {
     const gguf::TensorInfo& tensor = file.tensors()[i];
-    const bool quantised =
-        quant::find_format(types[i]) != nullptr && quant::find_traits(types[i]) != nullptr;
-    if (!quantised || types[i] == tensor.type) continue;
+    if (!is_rounded(tensor.type, types[i])) continue;
     if (importance != nullptr && importance->find(tensor.name) != nullptr) continue;
     if (below_three_bits(types[i])) {
       low.add(tensor);
@@ -81,6 +84,23 @@ std::vector<std::string> importance_lines(const Importance* importance, const gg
                     " not in the importance matrix: all columns count alike");
   }
   return lines;
+}
+
+UnusedImportance unused_importance(const Importance& importance, const gguf::GgufFile& file,
+                                   const std::vector<DType>& types) {
+  Named unused;
+  for (size_t i = 0; i < types.size(); ++i) {
+    const gguf::TensorInfo& tensor = file.tensors()[i];
+    const bool known = importance.find(tensor.name) != nullptr;
+    if (known && !is_rounded(tensor.type, types[i])) unused.add(tensor);
+  }
+  UnusedImportance found;
+  found.is_all = unused.count > 0 && unused.count == importance.all().size();
+  if (unused.count == 0) return found;
+  found.line = unused.text() + (unused.count > 1 ? " are" : " is") +
+               " not quantised: the importance " +
+               (found.is_all ? "matrix changes nothing" : "of that is not used");
+  return found;
 }
 
 }  // namespace gen::model

@@ -21,4 +21,12 @@ Status check_importance(const Importance& importance, const gguf::GgufFile& file
 std::vector<std::string> importance_lines(const Importance* importance, const gguf::GgufFile& file,
                                           const std::vector<DType>& types);
 
+/// What an importance matrix says of tensors that keep their type or become a plain one.
+struct UnusedImportance {
+  std::string line;     // empty if all of it is used
+  bool is_all = false;  // nothing of it is used
+};
+UnusedImportance unused_importance(const Importance& importance, const gguf::GgufFile& file,
+                                   const std::vector<DType>& types);
+
 }  // namespace gen::model

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "model/gguf/tensor_role.h"
 #include "quant/format.h"
 
 namespace gen::model {
@@ -26,55 +27,65 @@ constexpr const char* kUp = ".ffn_up";
 constexpr const char* kGate = ".ffn_gate";
 constexpr const char* kExperts = "_exps.";
 
-constexpr RecipeRule kMedium[] = {{kV, Where::kMore, kQ6_K}, {kDown, Where::kMore, kQ6_K}};
+constexpr RecipeRule kQ5KM[] = {
+    {kV, Where::kMore, kQ6_K}, {kDown, Where::kMore, kQ6_K}, {kQkv, Where::kAll, kQ6_K}};
+constexpr RecipeRule kQ4KM[] = {{kV, Where::kMore, kQ6_K},
+                                {kDown, Where::kMore, kQ6_K},
+                                {kOut, Where::kEight, kQ5_K},
+                                {kQkv, Where::kAll, kQ5_K}};
 constexpr RecipeRule kQ4KS[] = {{kV, Where::kFirstFour, kQ5_K},
-                                {kDown, Where::kFirstEighth, kQ5_K}};
+                                {kDown, Where::kFirstEighth, kQ5_K},
+                                {kOut, Where::kEight, kQ5_K}};
+constexpr RecipeRule kQ50[] = {{kDown, Where::kKnownFirstEighth, kQ5_1}};
+constexpr RecipeRule kQ40[] = {{kDown, Where::kKnownFirstEighth, kQ4_1}};
+constexpr RecipeRule kIq4[] = {{kV, Where::kShared, kQ5_K},
+                               {kDown, Where::kUnknownFirstEighth, kQ5_K},
+                               {kOut, Where::kEight, kQ5_K}};
 constexpr RecipeRule kMxfp4[] = {{kExperts, Where::kAll, kMXFP4}};
 constexpr RecipeRule kQ3KL[] = {{kV, Where::kAll, kQ5_K},
                                 {kDown, Where::kAll, kQ5_K},
+                                {kOut, Where::kEight, kQ3_K},
                                 {kOut, Where::kAll, kQ5_K},
                                 {kQkv, Where::kAll, kQ4_K}};
 constexpr RecipeRule kQ3KM[] = {{kV, Where::kFirstTwo, kQ5_K},
                                 {kV, Where::kAll, kQ4_K},
                                 {kDown, Where::kFirstSixteenth, kQ5_K},
                                 {kDown, Where::kAll, kQ4_K},
+                                {kOut, Where::kEight, kQ5_K},
                                 {kOut, Where::kAll, kQ4_K},
                                 {kQkv, Where::kAll, kQ4_K}};
-constexpr RecipeRule kIq3M[] = {{kV, Where::kAll, kQ4_K},
-                                {kDown, Where::kFirstEighth, kQ4_K},
-                                {kOut, Where::kAll, kQ4_K},
-                                {kQkv, Where::kAll, kQ4_K}};
-constexpr RecipeRule kIq3S[] = {{kV, Where::kShared, kQ4_K}};
-constexpr RecipeRule kIq3Xs[] = {{kV, Where::kShared, kQ4_K},
-                                 {kK, Where::kAll, kIQ3_XXS},
-                                 {kQ, Where::kAll, kIQ3_XXS},
-                                 {kGate, Where::kMiddle, kIQ3_XXS},
-                                 {kUp, Where::kMiddle, kIQ3_XXS}};
+constexpr RecipeRule kQ3KS[] = {{kOut, Where::kEight, kQ5_K}};
+constexpr RecipeRule kIq3M[] = {
+    {kV, Where::kAll, kQ4_K},          {kDown, Where::kFirstEighth, kQ4_K},
+    {kDown, Where::kEightMore, kQ4_K}, {kOut, Where::kEight, kQ5_K},
+    {kOut, Where::kAll, kQ4_K},        {kQkv, Where::kAll, kQ4_K}};
+constexpr RecipeRule kIq3S[] = {{kV, Where::kShared, kQ4_K}, {kOut, Where::kEight, kQ5_K}};
+constexpr RecipeRule kIq3Xs[] = {{kV, Where::kShared, kQ4_K},     {kK, Where::kAll, kIQ3_XXS},
+                                 {kQ, Where::kAll, kIQ3_XXS},     {kGate, Where::kMiddle, kIQ3_XXS},
+                                 {kUp, Where::kMiddle, kIQ3_XXS}, {kOut, Where::kEight, kQ5_K}};
 constexpr RecipeRule kIq3Xxs[] = {
     {kV, Where::kShared, kQ4_K},         {kV, Where::kImportance, kIQ3_XXS},
     {kV, Where::kAll, kIQ3_S},           {kK, Where::kAll, kIQ2_S},
     {kQ, Where::kAll, kIQ2_S},           {kDown, Where::kImportance, kIQ3_XXS},
     {kDown, Where::kFirstEighth, kQ4_K}, {kDown, Where::kAll, kQ3_K},
-    {kOut, Where::kAll, kIQ3_S}};
+    {kOut, Where::kEight, kQ5_K},        {kOut, Where::kAll, kIQ3_S}};
 constexpr RecipeRule kQ2K[] = {{kV, Where::kShared, kQ4_K},
                                {kV, Where::kAll, kQ3_K},
                                {kDown, Where::kAll, kQ3_K},
+                               {kOut, Where::kEight, kQ5_K},
                                {kOut, Where::kAll, kQ3_K}};
 constexpr RecipeRule kQ2KS[] = {{kV, Where::kShared, kQ4_K}, {kDown, Where::kFirstEighth, kQ4_K}};
-constexpr RecipeRule kIq2S[] = {{kV, Where::kShared, kQ4_K},
-                                {kV, Where::kExperts, kQ4_K},
-                                {kV, Where::kAll, kIQ3_S},
-                                {kDown, Where::kFirstEighth, kIQ3_S},
-                                {kOut, Where::kAll, kIQ3_S}};
-constexpr RecipeRule kIq2Xs[] = {{kV, Where::kShared, kQ4_K},
-                                 {kV, Where::kExperts, kQ4_K},
-                                 {kV, Where::kAll, kQ2_K},
-                                 {kDown, Where::kFirstEighth, kQ2_K}};
-constexpr RecipeRule kIq1[] = {{kV, Where::kShared, kQ4_K},
-                               {kV, Where::kExperts, kQ4_K},
-                               {kV, Where::kAll, kQ2_K},
-                               {kDown, Where::kFirstEighth, kQ2_K},
-                               {kOut, Where::kAll, kIQ2_XXS}};
+constexpr RecipeRule kIq2S[] = {
+    {kV, Where::kShared, kQ4_K}, {kV, Where::kExperts, kQ4_K},         {kV, Where::kAll, kIQ3_S},
+    {kK, Where::kEight, kQ4_K},  {kDown, Where::kFirstEighth, kIQ3_S}, {kOut, Where::kEight, kQ5_K},
+    {kOut, Where::kAll, kIQ3_S}};
+constexpr RecipeRule kIq2Xs[] = {{kV, Where::kShared, kQ4_K},  {kV, Where::kExperts, kQ4_K},
+                                 {kV, Where::kAll, kQ2_K},     {kK, Where::kEight, kQ4_K},
+                                 {kOut, Where::kEight, kQ5_K}, {kDown, Where::kFirstEighth, kQ2_K}};
+constexpr RecipeRule kIq1[] = {
+    {kV, Where::kShared, kQ4_K},  {kV, Where::kExperts, kQ4_K},        {kV, Where::kAll, kQ2_K},
+    {kK, Where::kEight, kQ4_K},   {kDown, Where::kFirstEighth, kQ2_K}, {kOut, Where::kEight, kQ5_K},
+    {kOut, Where::kAll, kIQ2_XXS}};
 
 // Names and mixes are those of llama.cpp, IQ2_S included, which is mostly IQ2_XS.
 constexpr QuantRecipe kRecipes[] = {
@@ -83,21 +94,21 @@ constexpr QuantRecipe kRecipes[] = {
     {"BF16", 32, kBF16, kBF16, kBF16},
     {"Q8_0", 7, kQ8_0, kQ8_0, kQ8_0},
     {"Q6_K", 18, kQ6_K, kQ6_K, kQ6_K},
-    {"Q5_K_M", 17, kQ5_K, kQ6_K, kQ5_K, kMedium},
+    {"Q5_K_M", 17, kQ5_K, kQ6_K, kQ5_K, kQ5KM},
     {"Q5_K_S", 16, kQ5_K, kQ6_K, kQ5_K},
     {"Q5_1", 9, kQ5_1, kQ6_K, kQ5_1},
-    {"Q5_0", 8, kQ5_0, kQ6_K, kQ5_0},
-    {"Q4_K_M", 15, kQ4_K, kQ6_K, kQ4_K, kMedium},
+    {"Q5_0", 8, kQ5_0, kQ6_K, kQ5_0, kQ50},
+    {"Q4_K_M", 15, kQ4_K, kQ6_K, kQ4_K, kQ4KM},
     {"Q4_K_S", 14, kQ4_K, kQ6_K, kQ4_K, kQ4KS},
     {"Q4_1", 3, kQ4_1, kQ6_K, kQ4_1},
-    {"Q4_0", 2, kQ4_0, kQ6_K, kQ4_0},
-    {"IQ4_NL", 25, kIQ4_NL, kQ6_K, kIQ4_NL},
-    {"IQ4_XS", 30, kIQ4_XS, kQ6_K, kIQ4_XS},
+    {"Q4_0", 2, kQ4_0, kQ6_K, kQ4_0, kQ40},
+    {"IQ4_NL", 25, kIQ4_NL, kQ6_K, kIQ4_NL, kIq4},
+    {"IQ4_XS", 30, kIQ4_XS, kQ6_K, kIQ4_XS, kIq4},
     {"NVFP4", 39, kNVFP4, kQ8_0, kQ8_0},
     {"MXFP4_MOE", 38, kQ8_0, kQ8_0, kQ8_0, kMxfp4},
     {"Q3_K_L", 13, kQ3_K, kQ6_K, kQ3_K, kQ3KL},
     {"Q3_K_M", 12, kQ3_K, kQ6_K, kQ3_K, kQ3KM},
-    {"Q3_K_S", 11, kQ3_K, kQ6_K, kQ3_K},
+    {"Q3_K_S", 11, kQ3_K, kQ6_K, kQ3_K, kQ3KS},
     {"IQ3_M", 27, kIQ3_S, kQ6_K, kIQ3_S, kIq3M},
     {"IQ3_S", 26, kIQ3_S, kQ6_K, kIQ3_S, kIq3S},
     {"IQ3_XS", 22, kIQ3_S, kQ6_K, kIQ3_S, kIq3Xs},
@@ -115,6 +126,25 @@ constexpr QuantRecipe kRecipes[] = {
     {"TQ1_0", 36, kTQ1_0, kQ6_K, kQ4_K},
     {"Q1_0", 40, kQ1_0, kQ6_K, kQ1_0},
 };
+
+/// Whether large models get more bits in attention than the rules say: the types that do not have
+/// rules of their own for it.
+bool gives_more(const QuantRecipe& recipe) noexcept {
+  switch (recipe.base) {
+    case kF32:
+    case kF16:
+    case kBF16:
+    case kNVFP4:
+    case kIQ2_S:
+    case kIQ2_XS:
+    case kIQ2_XXS:
+    case kIQ1_M:
+    case kIQ1_S:
+      return false;
+    default:
+      return recipe.rules.data() != kMxfp4;
+  }
+}
 
 }  // namespace rows
 
@@ -185,16 +215,18 @@ TypeChooser::TypeChooser(const QuantRecipe& recipe, const QuantOptions& options,
     layers_ = std::max(layers_, layer_of(tensor.name) + 1);
   }
   // A key that is missing or of another form (a number for each layer) says no.
+  auto known = file.metadata().get_string("general.architecture");
+  const std::string arch = known.ok() ? *known : std::string();
   const auto count = [&](const char* key) {
-    auto arch = file.metadata().get_string("general.architecture");
-    if (!arch.ok()) return uint32_t{0};
-    auto value = file.metadata().get_u32(*arch + key);
+    auto value = file.metadata().get_u32(arch + key);
     return value.ok() ? *value : uint32_t{0};
   };
   const uint32_t heads = count(".attention.head_count");
   const uint32_t kv_heads = count(".attention.head_count_kv");
   shared_ = kv_heads > 0 && heads / kv_heads >= 4;
-  experts_ = count(".expert_count") >= 4;
+  experts_ = count(".expert_count");
+  const bool shares = arch == "llama" && kv_heads > 0 && heads != kv_heads;
+  seventy_ = (shares || arch == "qwen2") && count(".block_count") == 80;
 }
 
 DType TypeChooser::choose(const gguf::TensorInfo& tensor) const {
@@ -233,26 +265,50 @@ bool TypeChooser::applies(const RecipeRule& rule, std::string_view name) const {
     case RuleLayers::kShared:
       return shared_;
     case RuleLayers::kExperts:
-      return experts_;
+      return experts_ >= 4;
+    case RuleLayers::kEight:
+      return experts_ == 8;
+    case RuleLayers::kEightMore:
+      return experts_ == 8 && matters_more(layer, layers_);
     case RuleLayers::kImportance:
       return options_.importance != nullptr;
+    case RuleLayers::kKnownFirstEighth:
+      return options_.importance != nullptr && layer >= 0 && layer < layers_ / 8;
+    case RuleLayers::kUnknownFirstEighth:
+      return options_.importance == nullptr && layer >= 0 && layer < layers_ / 8;
   }
   return false;
 }
 
 DType TypeChooser::wanted(const gguf::TensorInfo& tensor) const {
   if (!is_float(tensor.type)) return tensor.type;
-  if (!is_weight(tensor)) return DType::kF32;
   const std::string_view name = tensor.name;
+  const bool is_media = gguf::is_media_tensor(name);
+  if (!is_weight(tensor)) return is_media ? tensor.type : DType::kF32;
   for (const TypePattern& pattern : options_.types) {
     if (matches_pattern(pattern.pattern, name)) return pattern.type;
   }
+  if (is_media) return tensor.type;
   if (name == "output.weight" || (tied_ && name == "token_embd.weight")) return recipe_.head;
   if (name == "token_embd.weight") return recipe_.embedding;
+  return of_recipe(name);
+}
+
+DType TypeChooser::of_recipe(std::string_view name) const {
+  const bool is_v = name.find(rows::kV) != name.npos;
+  const bool is_k = name.find(rows::kK) != name.npos;
+  const bool more = rows::gives_more(recipe_);
+  // Keys and values are shared by all experts, so more bits for them cost little.
+  if (more && experts_ == 8 && (is_v || is_k)) return DType::kQ8_0;
+  DType type = recipe_.base;
   for (const RecipeRule& rule : recipe_.rules) {
-    if (applies(rule, name)) return rule.type;
+    if (!applies(rule, name)) continue;
+    type = rule.type;
+    break;
   }
-  return recipe_.base;
+  // Values are an eighth of the queries' size.
+  const bool is_low = type == DType::kQ3_K || type == DType::kQ4_K;
+  return more && seventy_ && is_v && is_low ? DType::kQ5_K : type;
 }
 
 Status TypeChooser::check_patterns() const {

@@ -24,12 +24,16 @@ enum class RuleLayers : uint8_t {
   kMore,         // the first and last eighth of the layers, and every third between
   kFirstEighth,  // rounded down, as the others
   kFirstSixteenth,
-  kMiddle,      // all but the first and last eighth
-  kFirstTwo,    // layers
-  kFirstFour,   // layers
-  kShared,      // of models whose queries share keys and values by four or more
-  kExperts,     // of models with four experts or more
-  kImportance,  // all, with an importance matrix
+  kMiddle,              // all but the first and last eighth
+  kFirstTwo,            // layers
+  kFirstFour,           // layers
+  kShared,              // of models whose queries share keys and values by four or more
+  kExperts,             // of models with four experts or more
+  kEight,               // of models with eight experts
+  kEightMore,           // of those, where kMore is
+  kImportance,          // all, with an importance matrix
+  kKnownFirstEighth,    // of kFirstEighth, with an importance matrix
+  kUnknownFirstEighth,  // and without one
 };
 
 struct RecipeRule {
@@ -79,6 +83,8 @@ class TypeChooser {
  private:
   /// Whether the tensor is a matrix of products, whose type a recipe may choose.
   [[nodiscard]] bool is_weight(const gguf::TensorInfo& tensor) const;
+  /// The type of the recipe.
+  [[nodiscard]] DType of_recipe(std::string_view name) const;
   [[nodiscard]] bool applies(const RecipeRule& rule, std::string_view name) const;
 
   const QuantRecipe& recipe_;
@@ -86,7 +92,8 @@ class TypeChooser {
   const gguf::GgufFile& file_;
   bool tied_;
   bool shared_ = false;  // see RuleLayers
-  bool experts_ = false;
+  uint32_t experts_ = 0;
+  bool seventy_ = false;  // a model of 80 layers, as those with 70 billion weights
   int64_t layers_ = 0;
 };
 

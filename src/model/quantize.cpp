@@ -11,11 +11,14 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/log.h"
 #include "model/gguf/gguf_writer.h"
+#include "model/gguf/tensor_role.h"
 #include "model/importance_check.h"
+#include "model/tensor_scale.h"
 #include "quant/format.h"
 
 namespace gen::model {
@@ -76,11 +79,19 @@ class Quantizer {
     std::vector<DType> types;
     for (const gguf::TensorInfo& tensor : file_.tensors()) {
       types.push_back(chooser_ ? chooser_->choose(tensor) : tensor.type);
-      GEN_TRY(check_type(tensor));
-      if (!header.add_tensor(tensor, types.back())) {
-        return error(Code::kFormat, "tensor %s is too large", tensor.name.c_str());
-      }
+      GEN_TRY(check_type(tensor, types.back()));
       total_ += tensor.data.size();
+      if (may_be_scaled(file_, tensor, types.back())) total_ += tensor.data.size();
+    }
+    for (size_t i = 0; i < types.size(); ++i) {
+      const gguf::TensorInfo& tensor = file_.tensors()[i];
+      GEN_ASSIGN(std::vector<float> scales, find_scales(tensor, types[i]));
+      bool fits = header.add_tensor(tensor, types[i]);
+      if (!scales.empty()) {
+        fits = fits && header.add_tensor(scale_info(tensor, scales.size()), DType::kF32);
+      }
+      if (!fits) return error(Code::kFormat, "tensor %s is too large", tensor.name.c_str());
+      scales_.push_back(std::move(scales));
     }
     if (chooser_) warn(types);
     const std::string before_data = header.finish();
@@ -92,10 +103,15 @@ class Quantizer {
       if (types[i] == tensor.type && !changes(tensor)) {
         GEN_TRY(copy(tensor));
       } else {
-        GEN_TRY(encode(tensor, types[i]));
+        GEN_TRY(encode(tensor, types[i], scales_[i]));
         bytes = bytes_of(types[i], tensor.elements());
       }
-      GEN_TRY(out_.write(std::vector<std::byte>(static_cast<size_t>(header.padding(bytes)))));
+      GEN_TRY(pad(header, bytes));
+      if (!scales_[i].empty()) {
+        const auto factors = std::as_bytes(std::span(scales_[i]));
+        GEN_TRY(out_.write(factors));
+        GEN_TRY(pad(header, factors.size()));
+      }
       file_.drop_pages(tensor);
     }
     return {};
@@ -107,9 +123,11 @@ class Quantizer {
   }
 
   /// What is not copied is decoded.
-  [[nodiscard]] Status check_type(const gguf::TensorInfo& tensor) const {
+  [[nodiscard]] Status check_type(const gguf::TensorInfo& tensor, DType type) const {
     const bool changed = changes(tensor);
-    if (recipe_ == nullptr && !changed) return {};
+    const bool stays =
+        recipe_ == nullptr || (gguf::is_media_tensor(tensor.name) && type == tensor.type);
+    if (stays && !changed) return {};
     switch (tensor.type) {
       case DType::kI8:
       case DType::kI16:
@@ -131,6 +149,29 @@ class Quantizer {
     for (const std::string& line : importance_lines(options_.importance, file_, types)) {
       log(LogLevel::kWarning, "%s", line.c_str());
     }
+    if (options_.importance != nullptr) {
+      const UnusedImportance unused = unused_importance(*options_.importance, file_, types);
+      const LogLevel level = unused.is_all ? LogLevel::kWarning : LogLevel::kInfo;
+      if (!unused.line.empty()) log(level, "%s", unused.line.c_str());
+    }
+    tell_media(types);
+  }
+
+  /// A file of nothing else, a projector, is written as it was.
+  void tell_media(const std::vector<DType>& types) const {
+    size_t count = 0;
+    const gguf::TensorInfo* first = nullptr;
+    for (size_t i = 0; i < types.size(); ++i) {
+      const gguf::TensorInfo& tensor = file_.tensors()[i];
+      if (types[i] != tensor.type || !gguf::is_media_tensor(tensor.name)) continue;
+      if (count++ == 0) first = &tensor;
+    }
+    if (count == 0) return;
+    const bool is_all = count == types.size();
+    log(is_all ? LogLevel::kWarning : LogLevel::kInfo,
+        "%s%zu tensors of pictures and sound keep their types (%s%s)",
+        is_all ? "nothing is quantised: " : "", count, first->name.c_str(),
+        count > 1 ? ", ..." : "");
   }
 
   Status report() {
@@ -163,6 +204,10 @@ class Quantizer {
     }
   }
 
+  Status pad(const gguf::HeaderWriter& header, size_t bytes) {
+    return out_.write(std::vector<std::byte>(static_cast<size_t>(header.padding(bytes))));
+  }
+
   Status copy(const gguf::TensorInfo& tensor) {
     constexpr size_t kStep = size_t{1} << 22;
     for (size_t at = 0; at < tensor.data.size(); at += kStep) {
@@ -173,36 +218,76 @@ class Quantizer {
     return {};
   }
 
-  Status encode(const gguf::TensorInfo& tensor, DType type) {
+  /// Decodes weights [first, first + count) and changes them.
+  Status read(const gguf::TensorInfo& tensor, DType type, int64_t first, int64_t count) {
     const quant::Format& from = *quant::find_format(tensor.type);
+    const WeightChange* const change = changes(tensor) ? change_ : nullptr;
+    const float largest = change != nullptr ? largest_of(type) : std::numeric_limits<float>::max();
+    weights_.resize(static_cast<size_t>(count));
+    const std::byte* const source = tensor.data.data() + bytes_of(tensor.type, first);
+    std::atomic<int64_t> bad{tensor.elements()};
+    pool_.share([&](int32_t part, int32_t shares) {
+      const IndexRange range = split_range(count, kGrain, shares, part);
+      const int64_t n = range.end - range.begin;
+      if (n <= 0) return;
+      float* weights = weights_.data() + range.begin;
+      from.decode(source + bytes_of(tensor.type, range.begin), weights, n);
+      if (change != nullptr) {
+        change->apply(tensor, first + range.begin, {weights, static_cast<size_t>(n)});
+      }
+      for (int64_t i = 0; i < n; ++i) {
+        if (std::abs(weights[i]) <= largest) continue;  // no NaN is
+        int64_t known = bad.load();
+        const int64_t index = first + range.begin + i;
+        while (index < known && !bad.compare_exchange_weak(known, index)) {
+        }
+        return;
+      }
+    });
+    const int64_t index = bad.load();
+    if (index == tensor.elements()) return {};
+    const float value = weights_[static_cast<size_t>(index - first)];
+    if (std::isfinite(value)) {
+      return error(Code::kFormat, "tensor %s: weight %lld becomes %g by %s, too large for %s",
+                   tensor.name.c_str(), static_cast<long long>(index), static_cast<double>(value),
+                   change->doing(), dtype_name(type));
+    }
+    return error(Code::kFormat, "tensor %s: weight %lld is not finite%s%s", tensor.name.c_str(),
+                 static_cast<long long>(index), change != nullptr ? " after " : "",
+                 change != nullptr ? change->doing() : "");
+  }
+
+  /// What its matrices are to be divided by; empty for nothing.
+  Result<std::vector<float>> find_scales(const gguf::TensorInfo& tensor, DType type) {
+    if (!may_be_scaled(file_, tensor, type)) return std::vector<float>();
+    WeightSizes sizes(tensor);
+    for (int64_t first = 0; first < tensor.elements(); first += kPiece) {
+      const int64_t count = std::min(kPiece, tensor.elements() - first);
+      GEN_TRY(read(tensor, type, first, count));
+      sizes.add(first, weights_);
+      GEN_TRY(advance(bytes_of(tensor.type, count)));
+    }
+    file_.drop_pages(tensor);
+    return sizes.scales();
+  }
+
+  Status encode(const gguf::TensorInfo& tensor, DType type, const std::vector<float>& scales) {
     const quant::Format& to = *quant::find_format(type);
     const int64_t elements = tensor.elements();
-    const WeightChange* const change = changes(tensor) ? change_ : nullptr;
+    const int64_t matrix = tensor.shape[0] * tensor.shape[1];
     const std::vector<float>* const importance =
         options_.importance != nullptr ? options_.importance->find(tensor.name) : nullptr;
-    const float largest = change != nullptr ? largest_of(type) : std::numeric_limits<float>::max();
     for (int64_t first = 0; first < elements; first += kPiece) {
       const int64_t count = std::min(kPiece, elements - first);
-      weights_.resize(static_cast<size_t>(count));
+      GEN_TRY(read(tensor, type, first, count));
       blocks_.resize(bytes_of(type, count));
-      const std::byte* source = tensor.data.data() + bytes_of(tensor.type, first);
-      std::atomic<int64_t> bad{elements};
       pool_.share([&](int32_t part, int32_t shares) {
         const IndexRange range = split_range(count, kGrain, shares, part);
         const int64_t n = range.end - range.begin;
         if (n <= 0) return;
-        float* weights = weights_.data() + range.begin;
-        from.decode(source + bytes_of(tensor.type, range.begin), weights, n);
-        if (change != nullptr) {
-          change->apply(tensor, first + range.begin, {weights, static_cast<size_t>(n)});
-        }
-        for (int64_t i = 0; i < n; ++i) {
-          if (std::abs(weights[i]) <= largest) continue;  // no NaN is
-          int64_t known = bad.load();
-          const int64_t index = first + range.begin + i;
-          while (index < known && !bad.compare_exchange_weak(known, index)) {
-          }
-          return;
+        float* const weights = weights_.data() + range.begin;
+        for (int64_t i = 0; i < n && !scales.empty(); ++i) {
+          weights[i] /= scales[static_cast<size_t>((first + range.begin + i) / matrix)];
         }
         std::byte* const blocks = blocks_.data() + bytes_of(type, range.begin);
         if (importance == nullptr) {
@@ -212,17 +297,6 @@ class Quantizer {
                       {weights, static_cast<size_t>(n)}, blocks);
         }
       });
-      if (const int64_t index = bad.load(); index < elements) {
-        const float value = weights_[static_cast<size_t>(index - first)];
-        if (std::isfinite(value)) {
-          return error(Code::kFormat, "tensor %s: weight %lld becomes %g by %s, too large for %s",
-                       tensor.name.c_str(), static_cast<long long>(index),
-                       static_cast<double>(value), change->doing(), dtype_name(type));
-        }
-        return error(Code::kFormat, "tensor %s: weight %lld is not finite%s%s", tensor.name.c_str(),
-                     static_cast<long long>(index), change != nullptr ? " after " : "",
-                     change != nullptr ? change->doing() : "");
-      }
       GEN_TRY(out_.write(blocks_));
       GEN_TRY(advance(bytes_of(tensor.type, count)));
     }
@@ -241,6 +315,7 @@ class Quantizer {
   uint64_t done_ = 0;
   std::vector<float> weights_;
   std::vector<std::byte> blocks_;
+  std::vector<std::vector<float>> scales_;  // [tensors], see find_scales()
 };
 
 }  // namespace

@@ -157,15 +157,11 @@ TEST_F(QuantizeTest, RowsThatDoNotFitGetWhatFits) {
 /// What is logged while it lives.
 class Lines {
  public:
-  Lines() {
-    set_log_sink(
-        [](void* user, int32_t level, const char* line) {
-          if (level <= static_cast<int32_t>(LogLevel::kWarning)) {
-            static_cast<Lines*>(user)->lines_.emplace_back(line);
-          }
-        },
-        this);
-    set_log_level(LogLevel::kWarning);
+  explicit Lines(LogLevel level = LogLevel::kWarning) {
+    set_log_sink([](void* user, int32_t,
+                    const char* line) { static_cast<Lines*>(user)->lines_.emplace_back(line); },
+                 this);
+    set_log_level(level);
   }
   ~Lines() {
     set_log_level(LogLevel::kOff);
@@ -649,6 +645,84 @@ TEST_F(QuantizeTest, FewBitsWithoutImportanceAreToldOf) {
                                "large errors",
                                "output.weight is not in the importance matrix: all columns count "
                                "alike"}));
+}
+
+TEST_F(QuantizeTest, ImportanceOfWhatIsNotQuantisedIsToldOf) {
+  using All = std::vector<std::string>;
+  GgufWriter writer = layers(1, 256, false);
+  writer.tensor("blk.0.ffn_gate_inp.weight", 0, {256, 4}, floats(1024));
+  const Importance importance(
+      std::map<std::string, std::vector<float>>{{"output.weight", ramp(256)},
+                                                {"blk.0.attn_q.weight", ramp(256)},
+                                                {"blk.0.attn_v.weight", ramp(256)},
+                                                {"blk.0.ffn_down.weight", ramp(256)},
+                                                {"blk.0.ffn_gate_inp.weight", ramp(256)}});
+  options_.importance = &importance;
+  {
+    Lines lines(LogLevel::kInfo);
+    ASSERT_TRUE(run(writer, "Q4_K_M").ok());
+    EXPECT_EQ(lines.take(), (All{"blk.0.ffn_gate_inp.weight is not quantised: the importance of "
+                                 "that is not used"}));
+    options_.types = parse_type_patterns("*.attn_q.*=F16").value();
+    ASSERT_TRUE(run(writer, "Q4_K_M").ok());
+    EXPECT_EQ(lines.take(), (All{"blk.0.attn_q.weight and 1 more tensor are not quantised: the "
+                                 "importance of that is not used"}));
+  }
+  Lines warnings;
+  ASSERT_TRUE(run(writer, "Q4_K_M").ok());
+  EXPECT_EQ(warnings.take(), All());
+  ASSERT_TRUE(run(writer, "F16").ok());
+  EXPECT_EQ(warnings.take(), (All{"output.weight and 4 more tensors are not quantised: the "
+                                  "importance matrix changes nothing"}));
+}
+
+// Encoders and projectors stay as they are, whatever their types, unless a pattern names them.
+TEST_F(QuantizeTest, TensorsOfPicturesAndSoundStay) {
+  using All = std::vector<std::string>;
+  const std::vector<std::byte> half(size_t{256} * 2 * 2, std::byte{0x2F});
+  const std::vector<std::byte> odd(292, std::byte{5});
+  const auto with_media = [&](GgufWriter writer) {
+    for (const char* name : {"v.blk.0.attn_q.weight", "a.blk.0.ffn_down.weight", "mm.0.weight",
+                             "model.vision_tower.a.weight", "s.blk.0.attn_v.weight"}) {
+      writer.tensor(name, 1, {256, 2}, half);
+    }
+    writer.tensor("v.blk.0.attn_q.bias", 1, {256}, std::vector<std::byte>(512, std::byte{0x2F}));
+    writer.tensor("v.position_embd.weight", 15, {256, 1}, odd);  // Q8_K, which has no codec
+    return writer;
+  };
+  Lines lines(LogLevel::kInfo);
+  for (const char* type : {"Q4_K_M", "F32", "NVFP4"}) {
+    ASSERT_TRUE(run(with_media(layers(1, 256, false)), type).ok()) << type;
+    EXPECT_NE(type_of("blk.0.attn_q.weight"), DType::kF16);
+    auto before = gguf::GgufFile::parse(in_).value();
+    int n = 0;
+    for (const gguf::TensorInfo& tensor : before->tensors()) {
+      if (tensor.type == DType::kF32) continue;
+      ++n;
+      const auto& kept = *made_->find_tensor(tensor.name);
+      EXPECT_EQ(kept.type, tensor.type) << tensor.name;
+      EXPECT_TRUE(
+          std::equal(kept.data.begin(), kept.data.end(), tensor.data.begin(), tensor.data.end()));
+    }
+    EXPECT_EQ(n, 7);
+    const All told = lines.take();
+    EXPECT_EQ(std::count(told.begin(), told.end(),
+                         "7 tensors of pictures and sound keep their types "
+                         "(v.blk.0.attn_q.weight, ...)"),
+              1);
+  }
+  options_.types = parse_type_patterns("v.*attn_q.weight=Q8_0,mm.*=Q4_0").value();
+  ASSERT_TRUE(run(with_media(layers(1, 256, false)), "Q4_K_M").ok());
+  EXPECT_EQ(type_of("v.blk.0.attn_q.weight"), DType::kQ8_0);
+  EXPECT_EQ(type_of("mm.0.weight"), DType::kQ4_0);
+  EXPECT_EQ(type_of("a.blk.0.ffn_down.weight"), DType::kF16);
+  EXPECT_EQ(type_of("v.blk.0.attn_q.bias"), DType::kF16);
+  // A projector's file has nothing else.
+  options_.types.clear();
+  static_cast<void>(lines.take());
+  ASSERT_TRUE(run(with_media(GgufWriter()), "Q4_K_M").ok());
+  EXPECT_EQ(lines.take(), (All{"nothing is quantised: 7 tensors of pictures and sound keep their "
+                               "types (v.blk.0.attn_q.weight, ...)"}));
 }
 
 TEST_F(QuantizeTest, TheSameTypeIsCopied) {
