@@ -86,7 +86,7 @@ class Loader {
   Result<std::shared_ptr<const tokenizer::Tokenizer>> load_tokenizer() const {
     const gguf::Metadata& metadata = file_->metadata();
     GEN_ASSIGN(const std::string kind, metadata.get_string("tokenizer.ggml.model", "none"));
-    if (kind == "none" || kind == "no_vocab") {
+    if (gguf::names_no_tokenizer(kind)) {
       return std::shared_ptr<const tokenizer::Tokenizer>();
     }
     GEN_ASSIGN(tokenizer::VocabSpec spec, gguf::read_vocab(metadata, options_.pre_tokenizer));

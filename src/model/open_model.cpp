@@ -7,6 +7,7 @@
 
 #include "base/cpu.h"
 #include "engine/backend/registry.h"
+#include "model/gguf/vocab.h"
 
 namespace gen::model {
 
@@ -78,7 +79,7 @@ Status open_model(std::shared_ptr<const gguf::GgufFile> file, const OpenOptions&
                  options.max_seq_len, own);
   }
   if (out->loaded->tokenizer == nullptr) {
-    return error(Code::kFormat, "the file has no tokenizer: tokenizer.ggml.model is missing");
+    return gguf::no_tokenizer(file->metadata());
   }
   out->file_bytes = file->total_bytes();
   return {};

@@ -147,7 +147,8 @@ static void failures_name_the_file(void** state) {
   assert_fails(gen_model_quantize("t", "out", "Q8_0", NULL, NULL, &error), GEN_ERROR_FORMAT,
                "t: magic", error);
   assert_fails(gen_tokenizer_load("t", &tokenizer, &error), GEN_ERROR_FORMAT, "t: ", error);
-  assert_fails(gen_tokenizer_load_with("t", NULL, &tokenizer, &error), GEN_ERROR_FORMAT, "t: ", error);
+  assert_fails(gen_tokenizer_load_with("t", NULL, &tokenizer, &error), GEN_ERROR_FORMAT,
+               "t: ", error);
   gen_memory_estimate* estimate = NULL;
   assert_fails(gen_estimate_memory("t", NULL, NULL, &estimate, &error), GEN_ERROR_FORMAT,
                "t: magic", error);
@@ -237,7 +238,7 @@ static void options_that_cannot_be_followed(void** state) {
   assert_ok(gen_model_options_set(o, "max_seq_len", "0", &error), error);
   assert_ok(gen_model_options_set(o, "pre_tokenizer", "qwen2", &error), error);
   assert_fails(gen_model_load_memory(bytes, size, o, &model, &error), GEN_ERROR_INVALID_ARGUMENT,
-               "pre-tokenizer 'qwen2' for a vocabulary that has none", error);
+               "pre-tokenizer 'qwen2' for a vocabulary of kind 'llama', which has none", error);
   assert_fails(gen_estimate_memory(DRAFT_MODEL, o, NULL, &estimate, &error),
                GEN_ERROR_INVALID_ARGUMENT, "pre-tokenizer 'qwen2'", error);
   assert_ok(gen_model_options_set(o, "pre_tokenizer", "", &error), error);

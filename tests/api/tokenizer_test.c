@@ -200,10 +200,13 @@ static void load_with_names_the_pre_tokenizer(void** state) {
   assert_null(t);
   assert_fails(gen_tokenizer_load_with(GEN_TEST_SOURCE_DIR "/tests/tokenizer/data/bpe.model",
                                        options, &t, &error),
-               bad, "pre-tokenizer 'no-such' for a vocabulary that has none", error);
+               bad,
+               "pre-tokenizer 'no-such' for a vocabulary of kind 'SentencePiece', which has none",
+               error);
   assert_fails(gen_tokenizer_load_with(GEN_TEST_SOURCE_DIR "/tests/tokenizer/data/rwkv.gguf",
                                        options, &t, &error),
-               bad, "pre-tokenizer 'no-such' for a vocabulary that has none", error);
+               bad, "pre-tokenizer 'no-such' for a vocabulary of kind 'rwkv', which has none",
+               error);
   assert_fails(gen_tokenizer_load_with("no/such/file.gguf", options, &t, &error), GEN_ERROR_IO,
                "no/such/file.gguf", error);
   assert_fails(gen_tokenizer_load_with(NULL, options, &t, &error), bad, "path", error);

@@ -10,11 +10,17 @@
 #include <string>
 #include <vector>
 
+#include "model/gguf/gguf_file.h"
+#include "model/gguf/split_name.h"
 #include "model/gguf/tokenizer_file.h"
+#include "support/gguf_writer.h"
 #include "tokenizer/tokenizer.h"
 
 namespace gen::gguf {
 namespace {
+
+using test::GgufImage;
+using test::GgufWriter;
 
 using Ids = std::vector<int32_t>;
 
@@ -150,6 +156,62 @@ TEST(VocabKinds, TheRestOfAFileDoesNotMatter) {
   EXPECT_EQ(encode(*tokenizer, "\n\n").size(), 1U);
   write(bytes.substr(0, bytes.size() - 1));  // but the vocabulary must be whole
   EXPECT_FALSE(load_tokenizer_file(path).ok());
+  std::filesystem::remove(path);
+}
+
+// Of a split model the first part has the metadata.
+TEST(VocabKinds, AnyPartOfASplitModel) {
+  const std::string prefix =
+      testing::TempDir() + "vocab_split_" + std::to_string(std::random_device{}());
+  const std::string first = split_path(prefix, 1, 2);
+  const std::string second = split_path(prefix, 2, 2);
+  const GgufImage later =
+      GgufWriter().set<uint16_t>("split.no", 1).set<uint16_t>("split.count", 2).build();
+  std::ofstream(second, std::ios::binary)
+      .write(reinterpret_cast<const char*>(later.bytes.data()),
+             static_cast<std::streamsize>(later.bytes.size()));
+  const auto alone = load_tokenizer_file(second);
+  ASSERT_FALSE(alone.ok());
+  EXPECT_STREQ(alone.status().message(),
+               ("metadata 'split.no': 1 (from 0), but part 1, which has the tokenizer, is missing: "
+                "no file '" +
+                first + "'")
+                   .c_str());
+  std::filesystem::copy_file(data_file("rwkv.gguf"), first);
+  const auto tokenizer = load(second);
+  ASSERT_TRUE(tokenizer);
+  EXPECT_EQ(encode(*tokenizer, "\n\n"), encode(*load(first), "\n\n"));
+  std::ofstream(first, std::ios::binary) << "no model";
+  EXPECT_EQ(load_tokenizer_file(second).status().code(), Code::kFormat);
+  std::filesystem::remove(first);
+  std::filesystem::remove(second);
+}
+
+TEST(VocabKinds, WhatIsNoModelIsNamed) {
+  const std::string path =
+      testing::TempDir() + "vocab_other_" + std::to_string(std::random_device{}());
+  const auto refusals = [&](const std::string& bytes) {
+    std::ofstream(path, std::ios::binary) << bytes;
+    const auto made = load_tokenizer_file(path);
+    const auto file = GgufFile::open(path);
+    EXPECT_EQ(made.status().code(), Code::kFormat);
+    EXPECT_EQ(file.status().code(), Code::kFormat);
+    return std::vector<std::string>{made.status().message(), file.status().message()};
+  };
+  const auto both = [](const std::string& what) { return std::vector<std::string>(2, what); };
+  EXPECT_EQ(refusals(""), both("magic: not a GGUF file but an empty one"));
+  EXPECT_EQ(refusals("version https://git-lfs.github.com/spec/v1\noid sha256:0\n"),
+            both("magic: not a GGUF file but a pointer of git-lfs, which stands for the file; git "
+                 "lfs pull gets it"));
+  for (const char* page : {"<!DOCTYPE html>\n<title>404</title>", "<!doctype html>", "<HTML>"}) {
+    EXPECT_EQ(refusals(page), both("magic: not a GGUF file but a web page; was the address that "
+                                   "of the file itself?"));
+  }
+  EXPECT_EQ(refusals("hello"),
+            (std::vector<std::string>{"magic: neither a GGUF file nor a SentencePiece model",
+                                      "magic: not a GGUF file (it must begin with the bytes "
+                                      "GGUF)"}));
+  EXPECT_EQ(refusals("\x0A\x05")[0], "sentencepiece model: broken field at byte 0 of 2");
   std::filesystem::remove(path);
 }
 

@@ -202,7 +202,8 @@ TEST(GgufVocab, APreTokenizerMayBeNamed) {
   const auto refused = named(sentencepiece(), "qwen2");
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.status().code(), Code::kInvalidArgument);
-  EXPECT_STREQ(refused.status().message(), "pre-tokenizer 'qwen2' for a vocabulary that has none");
+  EXPECT_STREQ(refused.status().message(),
+               "pre-tokenizer 'qwen2' for a vocabulary of kind 'llama', which has none");
 }
 
 TEST(GgufVocab, OtherKinds) {
@@ -279,6 +280,11 @@ TEST(GgufVocab, BadOnesAreNamed) {
        "metadata 'tokenizer.ggml.model': 'zebra' is not supported (llama, gpt2, gemma4, bert, "
        "t5, "
        "rwkv, plamo2, hybriddna, whitespace are)"},
+      {"none", [] { return GgufWriter().set_string("tokenizer.ggml.model", "none"); },
+       Code::kFormat, "the file has no tokenizer: metadata 'tokenizer.ggml.model' is 'none'"},
+      {"none in other words",
+       [] { return GgufWriter().set_string("tokenizer.ggml.model", "no_vocab"); }, Code::kFormat,
+       "the file has no tokenizer: metadata 'tokenizer.ggml.model' is 'no_vocab'"},
       {"no tokens", [] { return GgufWriter().set_string("tokenizer.ggml.model", "llama"); },
        Code::kFormat, "metadata 'tokenizer.ggml.tokens' is missing (array of string wanted)"},
       {"no token at all",

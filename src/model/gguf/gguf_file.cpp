@@ -113,6 +113,7 @@ class Reader {
     GEN_ASSIGN(compat::Translated translated, compat::translate(file_->metadata_, file_->tensors_));
     file_->metadata_ = std::move(translated.metadata);
     file_->made_ = std::move(translated.made);
+    file_->translated_ = translated.changed;
     const std::vector<TensorInfo>& tensors = file_->tensors_;
     std::vector<uint32_t>& order = file_->by_name_;
     order.resize(tensors.size());

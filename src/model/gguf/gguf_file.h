@@ -72,6 +72,8 @@ class GgufFile {
   /// nullptr if there is no such tensor.
   [[nodiscard]] const TensorInfo* find_tensor(std::string_view name) const noexcept;
   [[nodiscard]] int parts() const noexcept { return parts_; }
+  /// It was made for ollama's own engine, and is not as it stands.
+  [[nodiscard]] bool is_translated() const noexcept { return translated_; }
   /// Size of all parts.
   [[nodiscard]] uint64_t total_bytes() const noexcept { return total_bytes_; }
   /// The bytes are those of mapped files, so that keeping them takes no memory.
@@ -88,6 +90,7 @@ class GgufFile {
 
   uint32_t version_ = 0;
   int parts_ = 1;
+  bool translated_ = false;
   uint64_t total_bytes_ = 0;
   std::shared_ptr<const Metadata> metadata_;
   std::vector<TensorInfo> tensors_;

@@ -39,6 +39,7 @@ Result<Header> parse_header(ByteReader& reader) {
   const uint64_t size = reader.remaining();
   const std::byte* const start = reader.cursor();
   if (!reader.skip(kMagic.size()) || !begins_as_gguf({start, kMagic.size()})) {
+    GEN_TRY(check_no_other_file({start, static_cast<size_t>(size)}));
     return error(Code::kFormat, "magic: not a GGUF file (it must begin with the bytes GGUF)");
   }
   Header header;
@@ -241,6 +242,30 @@ Result<size_t> head_size(std::span<const std::byte> bytes) {
 bool begins_as_gguf(std::span<const std::byte> bytes) noexcept {
   return bytes.size() >= kMagic.size() &&
          std::memcmp(bytes.data(), kMagic.data(), kMagic.size()) == 0;
+}
+
+Status check_no_other_file(std::span<const std::byte> bytes) noexcept {
+  struct Row {
+    std::string_view begins;  // in lower case
+    const char* what;
+  };
+  constexpr Row kRows[] = {
+      {"version https://git-lfs",
+       "a pointer of git-lfs, which stands for the file; git lfs pull gets it"},
+      {"<!doctype", "a web page; was the address that of the file itself?"},
+      {"<html", "a web page; was the address that of the file itself?"},
+  };
+  if (bytes.empty()) return error(Code::kFormat, "magic: not a GGUF file but an empty one");
+  for (const Row& row : kRows) {
+    const bool same = bytes.size() >= row.begins.size() &&
+                      std::equal(row.begins.begin(), row.begins.end(), bytes.begin(),
+                                 [](char wanted, std::byte byte) {
+                                   const char c = static_cast<char>(byte);
+                                   return wanted == (c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+                                 });
+    if (same) return error(Code::kFormat, "magic: not a GGUF file but %s", row.what);
+  }
+  return {};
 }
 
 // Another process may write to a mapped file at any time, so its own bytes only tell how much to

@@ -23,6 +23,10 @@ struct Part {
 /// bytes which change meanwhile are refused or found as they were checked.
 Result<Part> parse_part(std::span<const std::byte> bytes);
 
+/// What a file is that begins neither as GGUF does nor as anything else that is read: a download
+/// that went wrong, by its first bytes; OK for all others.
+Status check_no_other_file(std::span<const std::byte> bytes) noexcept;
+
 /// The metadata alone, whatever the tensors are and whether they are there. The same errors.
 Result<std::shared_ptr<const Metadata>> parse_metadata(std::span<const std::byte> bytes);
 

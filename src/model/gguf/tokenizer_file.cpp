@@ -2,31 +2,69 @@
 // See tokenizer_file.h.
 #include "model/gguf/tokenizer_file.h"
 
+#include <cinttypes>
+#include <filesystem>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "base/mapped_file.h"
 #include "model/gguf/compat/translate.h"
 #include "model/gguf/part.h"
+#include "model/gguf/split_name.h"
 #include "model/gguf/vocab.h"
 
 namespace gen::gguf {
 
+namespace {
+
+/// nullptr if it is no GGUF file.
+Result<std::shared_ptr<const Metadata>> metadata_of(const std::string& path) {
+  GEN_ASSIGN(const MappedFile file, MappedFile::open(path));
+  if (!begins_as_gguf(file.bytes())) return std::shared_ptr<const Metadata>();
+  return parse_metadata(file.bytes());
+}
+
+/// The path of the first part where `path` is another one of a split model; else "".
+Result<std::string> first_part(const std::string& path, const Metadata& metadata) {
+  GEN_ASSIGN(const uint32_t number, metadata.get_u32("split.no", 0));
+  const std::optional<SplitName> name = parse_split_name(path);
+  if (number == 0 || !name.has_value()) return std::string();
+  std::string first = split_path(name->prefix, 1, name->count);
+  std::error_code ignored;
+  if (std::filesystem::exists(first, ignored)) return first;
+  return error(Code::kFormat,
+               "metadata 'split.no': %" PRIu32
+               " (from 0), but part 1, which has the tokenizer, is missing: no file '%.600s'",
+               number, first.c_str());
+}
+
+Result<std::shared_ptr<const tokenizer::Tokenizer>> load_sentencepiece(
+    const std::string& path, std::string_view pre_tokenizer) {
+  // Read, not mapped: the checked bytes must be the used ones, even if another process writes to
+  // the file meanwhile.
+  GEN_ASSIGN(const MappedFile file, MappedFile::open(path, MappedFile::Mode::kRead));
+  GEN_TRY(check_no_other_file(file.bytes()));
+  if (!pre_tokenizer.empty()) return no_pre_tokenizer(pre_tokenizer, "SentencePiece");
+  auto made = tokenizer::load_sentencepiece_model(file.bytes());
+  // Such a file begins with its first piece.
+  constexpr auto kFirstField = std::byte{0x0A};
+  if (made.ok() || file.bytes()[0] == kFirstField) return made;
+  return error(Code::kFormat, "magic: neither a GGUF file nor a SentencePiece model");
+}
+
+}  // namespace
+
 Result<std::shared_ptr<const tokenizer::Tokenizer>> load_tokenizer_file(
     const std::string& path, std::string_view pre_tokenizer) {
-  std::shared_ptr<const Metadata> metadata;
-  {
-    GEN_ASSIGN(const MappedFile file, MappedFile::open(path));
-    if (begins_as_gguf(file.bytes())) {
-      GEN_ASSIGN(metadata, parse_metadata(file.bytes()));
+  GEN_ASSIGN(std::shared_ptr<const Metadata> metadata, metadata_of(path));
+  if (metadata == nullptr) return load_sentencepiece(path, pre_tokenizer);
+  GEN_ASSIGN(const std::string first, first_part(path, *metadata));
+  if (!first.empty()) {
+    GEN_ASSIGN(metadata, metadata_of(first));
+    if (metadata == nullptr) {
+      return error(Code::kFormat, "part 1: '%.600s' is not a GGUF file", first.c_str());
     }
-  }
-  if (metadata == nullptr) {
-    GEN_TRY(check_has_pre_tokenizer(false, pre_tokenizer));
-    // Read, not mapped: the checked bytes must be the used ones, even if another process writes to
-    // the file meanwhile.
-    GEN_ASSIGN(const MappedFile file, MappedFile::open(path, MappedFile::Mode::kRead));
-    return tokenizer::load_sentencepiece_model(file.bytes());
   }
   std::vector<TensorInfo> none;
   GEN_ASSIGN(const compat::Translated translated, compat::translate(std::move(metadata), none));

@@ -11,9 +11,9 @@
 
 namespace gen::gguf {
 
-/// The tokenizer of a GGUF file, whose architecture and tensors may be unknown, damaged or missing,
-/// or of a SentencePiece model. `pre_tokenizer`: see read_vocab. Errors: kIo, and those of
-/// read_vocab and the tokenizers.
+/// The tokenizer of a GGUF file, or of the model that it is a part of (then the first part has it),
+/// whose architecture and tensors may be unknown, damaged or missing, or of a SentencePiece model.
+/// `pre_tokenizer`: see read_vocab. Errors: kIo, and those of read_vocab and the tokenizers.
 Result<std::shared_ptr<const tokenizer::Tokenizer>> load_tokenizer_file(
     const std::string& path, std::string_view pre_tokenizer = {});
 

@@ -18,6 +18,8 @@ using tokenizer::TokenType;
 using tokenizer::VocabKind;
 using tokenizer::VocabSpec;
 
+constexpr const char* kModelKey = "tokenizer.ggml.model";
+
 /// What the keys of a tokenizer.ggml.model mean where they are missing.
 struct ModelRow {
   std::string_view name;
@@ -39,14 +41,14 @@ constexpr ModelRow kModels[] = {
 };
 
 Result<const ModelRow*> read_model(const Metadata& metadata) {
-  GEN_ASSIGN(const std::string name, metadata.get_string("tokenizer.ggml.model"));
+  GEN_ASSIGN(const std::string name, metadata.get_string(kModelKey));
+  if (names_no_tokenizer(name)) return no_tokenizer(metadata);
   std::string known;
   for (const ModelRow& row : kModels) {
     if (row.name == name) return &row;
     known.append(known.empty() ? "" : ", ").append(row.name);
   }
-  return error(Code::kUnsupported,
-               "metadata 'tokenizer.ggml.model': '%.*s' is not supported (%s are)",
+  return error(Code::kUnsupported, "metadata '%s': '%.*s' is not supported (%s are)", kModelKey,
                is_clean_name(name) ? shown_length(name) : 0, name.data(), known.c_str());
 }
 
@@ -264,11 +266,25 @@ Status read_charsmap(const Metadata& metadata, VocabSpec* spec) {
 
 }  // namespace
 
-Status check_has_pre_tokenizer(bool has, std::string_view pre_tokenizer) {
-  if (has || pre_tokenizer.empty()) return {};
-  return error(Code::kInvalidArgument, "pre-tokenizer '%.*s' for a vocabulary that has none",
-               is_clean_name(pre_tokenizer) ? shown_length(pre_tokenizer) : 0,
-               pre_tokenizer.data());
+bool names_no_tokenizer(std::string_view kind) noexcept {
+  return kind == "none" || kind == "no_vocab";
+}
+
+Status no_tokenizer(const Metadata& metadata) {
+  const Value* const model = metadata.find(kModelKey);
+  if (model == nullptr) {
+    return error(Code::kFormat, "the file has no tokenizer: metadata '%s' is missing", kModelKey);
+  }
+  const std::string kind = model->text();
+  return error(Code::kFormat, "the file has no tokenizer: metadata '%s' is '%.*s'", kModelKey,
+               is_clean_name(kind) ? shown_length(kind) : 0, kind.data());
+}
+
+Status no_pre_tokenizer(std::string_view pre_tokenizer, std::string_view kind) noexcept {
+  return error(Code::kInvalidArgument,
+               "pre-tokenizer '%.*s' for a vocabulary of kind '%.*s', which has none",
+               is_clean_name(pre_tokenizer) ? shown_length(pre_tokenizer) : 0, pre_tokenizer.data(),
+               static_cast<int>(kind.size()), kind.data());
 }
 
 Result<VocabSpec> read_vocab(const Metadata& metadata, std::string_view pre_tokenizer) {
@@ -283,7 +299,9 @@ Result<VocabSpec> read_vocab(const Metadata& metadata, std::string_view pre_toke
   spec.add_bos = row->add_bos;
   spec.add_space_prefix = row->add_space_prefix;
   if (row->name == tokenizer::kPreWhitespace) spec.pre = row->name;
-  GEN_TRY(check_has_pre_tokenizer(is_byte_bpe(spec.kind), pre_tokenizer));
+  if (!is_byte_bpe(spec.kind) && !pre_tokenizer.empty()) {
+    return no_pre_tokenizer(pre_tokenizer, row->name);
+  }
   GEN_TRY(read_tokens(metadata, &spec));
   if (is_byte_bpe(spec.kind) || spec.kind == VocabKind::kTextBpe) {
     GEN_TRY(read_bpe(metadata, pre_tokenizer, &spec));

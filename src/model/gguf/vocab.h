@@ -19,7 +19,13 @@ namespace gen::gguf {
 Result<tokenizer::VocabSpec> read_vocab(const Metadata& metadata,
                                         std::string_view pre_tokenizer = {});
 
-/// kInvalidArgument if a name is given for a vocabulary whose kind has no pre-tokenizers.
-Status check_has_pre_tokenizer(bool has, std::string_view pre_tokenizer);
+/// Whether tokenizer.ggml.model says that there is none.
+bool names_no_tokenizer(std::string_view kind) noexcept;
+
+/// The error of a file without a tokenizer where one is needed: kFormat, which tells the key.
+Status no_tokenizer(const Metadata& metadata);
+
+/// kInvalidArgument: a name is given for a vocabulary of this kind, which has no pre-tokenizers.
+Status no_pre_tokenizer(std::string_view pre_tokenizer, std::string_view kind) noexcept;
 
 }  // namespace gen::gguf

@@ -106,7 +106,7 @@ Status join_heads(Edit& file) {
 Status adjust_35(Edit& file) {
   const Value* const order = file.find(file.key("ssm.v_head_reordered"));
   if (order != nullptr && order->text() == "false") {
-    return refuse("heads of values are in another order (ssm.v_head_reordered)");
+    return refuse("heads of values are in another order (ssm.v_head_reordered is false)");
   }
   for (const char* name : {"mrope_sections", "rope.mrope_section"}) {
     GEN_TRY(sections_from(file, name));

@@ -53,6 +53,7 @@ Result<Translated> translate(std::shared_ptr<const Metadata> metadata,
   for (const Change& change : family->tensors) edit.rename_part(change.from, change.to);
   if (family->adjust != nullptr) GEN_TRY(family->adjust(edit));
   GEN_ASSIGN(out.metadata, edit.finish(&out.made));
+  out.changed = true;
   log(LogLevel::kInfo,
       "the file was made for ollama's own engine (%s): %zu of its keys and %zu names of tensors "
       "are translated to those of %s",
