@@ -13,6 +13,7 @@
 
 #include "base/checksum.h"
 #include "model/gguf/clean_name.h"
+#include "model/shape_text.h"
 #include "quant/format.h"
 
 namespace gen::model {
@@ -24,19 +25,6 @@ struct Halves {
   const gguf::TensorInfo* a = nullptr;
   const gguf::TensorInfo* b = nullptr;
 };
-
-std::string shape_text(const std::array<int64_t, 4>& shape) {
-  std::string text;
-  for (size_t i = 0; i < shape.size(); ++i) {
-    if (i > 1 && std::all_of(shape.begin() + static_cast<std::ptrdiff_t>(i), shape.end(),
-                             [](int64_t n) { return n == 1; })) {
-      break;
-    }
-    if (i > 0) text += " x ";
-    text += std::to_string(shape[i]);
-  }
-  return text;
-}
 
 /// By A.
 int64_t rank_of(const gguf::TensorInfo& a, const AdapterTarget& of) {

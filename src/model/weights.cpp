@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "model/gguf/tensor_role.h"
+#include "model/shape_text.h"
 #include "quant/format.h"
 #include "tensor/dtype.h"
 
@@ -41,8 +42,8 @@ struct Skipped {
   }
   void report(LogLevel level, const char* kind) const noexcept {
     if (count == 0) return;
-    log(level, "skipped: %" PRIu64 " tensors %s, %" PRIu64 " bytes (%s%s)", count, kind, bytes,
-        first, count > 1 ? ", ..." : "");
+    log(level, "skipped: %" PRIu64 " %s %s, %" PRIu64 " bytes (%s%s)", count,
+        count > 1 ? "tensors" : "tensor", kind, bytes, first, count > 1 ? ", ..." : "");
   }
 };
 
@@ -69,12 +70,8 @@ const gguf::TensorInfo* Weights::take(const std::string& name, int64_t cols, int
   used_.insert(name);
   const std::array<int64_t, 4> wanted = {cols, rows, count, 1};
   if (tensor->shape != wanted) {
-    const std::string third = count == 1 ? "" : " x " + std::to_string(count);
-    fail(error(Code::kFormat, "tensor %s is %lld x %lld x %lld x %lld, expected %lld x %lld%s",
-               name.c_str(), static_cast<long long>(tensor->shape[0]),
-               static_cast<long long>(tensor->shape[1]), static_cast<long long>(tensor->shape[2]),
-               static_cast<long long>(tensor->shape[3]), static_cast<long long>(cols),
-               static_cast<long long>(rows), third.c_str()));
+    fail(error(Code::kFormat, "tensor %s is %s, expected %s", name.c_str(),
+               shape_text(tensor->shape).c_str(), shape_text(wanted).c_str()));
     return nullptr;
   }
   if (quant::find_format(tensor->type) == nullptr) {
@@ -241,6 +238,12 @@ Status Weights::finish(bool may_skip, int64_t blocks, int64_t end) {
   unknown.report(LogLevel::kWarning, "that no model of this architecture has");
   skipped_bytes_ = media.bytes + drafts.bytes + unknown.bytes;
   return {};
+}
+
+Status Weights::finish_model(int64_t blocks, int64_t end) {
+  Status status = finish(true, blocks, end);
+  if (status.ok() || !file_.is_translated()) return status;
+  return error(status.code(), "made for ollama's own engine: %s", status.message());
 }
 
 std::vector<std::string> Weights::unused() const {

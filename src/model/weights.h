@@ -72,7 +72,7 @@ class Weights {
   /// The same of a model of so many blocks, whose file has `end`. Of what nobody asked for only
   /// a tensor of the text model is refused. Others are skipped: lines of the log say how many of
   /// pictures and sound there are, how many only draft, and how many are unknown.
-  Status finish_model(int64_t blocks, int64_t end) { return finish(true, blocks, end); }
+  Status finish_model(int64_t blocks, int64_t end);
   /// Of tensors that were skipped. After finish_model().
   [[nodiscard]] uint64_t skipped_bytes() const noexcept { return skipped_bytes_; }
 

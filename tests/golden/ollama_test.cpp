@@ -403,7 +403,14 @@ TEST(OllamasFiles, RefusesWhatCannotBeTranslated) {
                       file.set("qwen35.ssm.v_head_reordered", false);
                     }),
             "made for ollama's own engine: heads of values are in another order "
-            "(ssm.v_head_reordered)");
+            "(ssm.v_head_reordered is false)");
+  EXPECT_EQ(refusal("qwen35-f32",
+                    [](GgufRewrite& file) {
+                      qwen35(file);
+                      file.add_tensor("blk.0.attn_q.bias", 32);
+                    }),
+            "made for ollama's own engine: tensor blk.0.attn_q.bias has no place in this "
+            "architecture");
   EXPECT_EQ(refusal("gemma3-f32",
                     [](GgufRewrite& file) {
                       file.add_tensor("dense.0.weight", 64);
@@ -499,7 +506,7 @@ TEST(OllamasFiles, HostileMetadataIsRefused) {
           return each.name == "blk.1.ffn_gate.weight";
         });
       },
-      "tensor blk.1.ffn_up.weight is 256 x 512 x 1 x 1, expected 256 x 1024");
+      "made for ollama's own engine: tensor blk.1.ffn_up.weight is 256 x 512, expected 256 x 1024");
   // Vocabularies whose lists differ in length.
   says(
       "gemma3-f32",
@@ -555,7 +562,7 @@ TEST(Skipped, TensorsThatTheTextHasNoUseFor) {
                "(blk.7.nextn.eh_proj.weight, ...)"))
       << log.lines();
   EXPECT_TRUE(
-      log.says("skipped: 1 tensors that no model of this architecture has, 64 bytes "
+      log.says("skipped: 1 tensor that no model of this architecture has, 64 bytes "
                "(something.else)"))
       << log.lines();
 }

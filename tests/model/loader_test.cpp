@@ -114,7 +114,7 @@ TEST(Loader, StacksHaveAScaleForEachExpert) {
   };
   EXPECT_TRUE(with("blk.1.ffn_down_exps.scale", 6).ok());
   expect(with("blk.1.ffn_down_exps.scale", 1), Code::kFormat,
-         "tensor blk.1.ffn_down_exps.scale is 1 x 1 x 1 x 1, expected 6 x 1");
+         "tensor blk.1.ffn_down_exps.scale is 1 x 1, expected 6 x 1");
   expect(with("blk.1.ffn_down_exps.weight.scale", 6), Code::kUnsupported,
          "tensor blk.1.ffn_down_exps.weight.scale has no place");
 }
@@ -128,12 +128,12 @@ TEST(Loader, RefusesStacksThatDoNotFit) {
     return load(image.bytes).status();
   };
   expect(status_with("expert_count", 5), Code::kFormat,
-         "tensor blk.0.ffn_gate_inp.weight is 64 x 6 x 1 x 1, expected 64 x 5");
+         "tensor blk.0.ffn_gate_inp.weight is 64 x 6, expected 64 x 5");
   expect(status_with("expert_feed_forward_length", 32), Code::kFormat,
-         "tensor blk.0.ffn_gate_exps.weight is 64 x 64 x 6 x 1, expected 64 x 32 x 6");
+         "tensor blk.0.ffn_gate_exps.weight is 64 x 64 x 6, expected 64 x 32 x 6");
   spec.fused_experts = true;
   expect(status_with("expert_feed_forward_length", 96), Code::kFormat,
-         "tensor blk.0.ffn_gate_up_exps.weight is 64 x 128 x 6 x 1, expected 64 x 192 x 6");
+         "tensor blk.0.ffn_gate_up_exps.weight is 64 x 128 x 6, expected 64 x 192 x 6");
   // A stack where a matrix belongs, and a matrix where a stack does.
   TinyModelSpec llama;
   TinyModel dense(llama);
@@ -225,7 +225,7 @@ TEST(Loader, RefusesShapesThatDoNotFit) {
   // 160 of feed-forward where the file has 96.
   image.poke("llama.feed_forward_length.value", uint32_t{160});
   expect(load(image.bytes).status(), Code::kFormat,
-         "tensor blk.0.ffn_gate.weight is 64 x 96 x 1 x 1, expected 64 x 160");
+         "tensor blk.0.ffn_gate.weight is 64 x 96, expected 64 x 160");
 }
 
 TEST(Loader, RefusesTensorsWithoutAPlace) {

@@ -72,7 +72,7 @@ TEST_F(WeightsTest, PiecesAreRowsOfTheWhole) {
   const engine::WeightSource wrong = weights.rows("m", 3, 1, 2, 3);
   EXPECT_EQ(wrong.rows, 2);
   EXPECT_TRUE(wrong.data.empty());
-  EXPECT_STREQ(weights.finish().message(), "tensor m is 3 x 2 x 1 x 1, expected 3 x 3");
+  EXPECT_STREQ(weights.finish().message(), "tensor m is 3 x 2, expected 3 x 3");
 }
 
 TEST_F(WeightsTest, KeepsTheFirstMistake) {
@@ -83,7 +83,7 @@ TEST_F(WeightsTest, KeepsTheFirstMistake) {
   EXPECT_TRUE(weights.vector("none", 4).empty());
   const Status status = weights.finish();
   EXPECT_EQ(status.code(), Code::kFormat);
-  EXPECT_STREQ(status.message(), "tensor m is 3 x 2 x 1 x 1, expected 2 x 3");
+  EXPECT_STREQ(status.message(), "tensor m is 3 x 2, expected 2 x 3");
 }
 
 TEST_F(WeightsTest, WrongLengthsAndMissingOnes) {
