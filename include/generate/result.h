@@ -75,7 +75,8 @@ GEN_API int32_t gen_result_finish_reason(const gen_result *result);
  * answer where it had been appended before, since its logits are needed. So it may exceed
  * "prompt", and after a context shift or such a loss even the tokens of the session), "completion",
  * "dropped" (oldest tokens of the session that were dropped to make room, see
- * gen_options_set_context_policy), "drafted" (draft tokens that were verified, see
+ * gen_options_set_context_policy; in a chat session also those of the turns that the call left out and the
+ * answer before still had), "drafted" (draft tokens that were verified, see
  * gen_options_set_prompt_lookup), "accepted" (of these, accepted by the model). Not a count:
  * "grammar_complete", 1 if the drawn tokens are a member of the call's grammar (with
  * GEN_FINISH_LENGTH the limit then cut a text that could have continued), 0 if they are only the

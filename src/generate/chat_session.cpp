@@ -151,7 +151,10 @@ Result<std::unique_ptr<Generation>> ChatSession::answer(const CallParams& params
   GEN_TRY(session_->set_keep(keep_));
   std::vector<int32_t> borders;
   if (session_->keeps_points()) borders = chat_borders(*generator_->tokenizer(), all, ids);
-  return session_->open({.tokens = ids, .kind = Prompt::Kind::kWholeChat, .borders = borders},
+  return session_->open({.tokens = ids,
+                         .kind = Prompt::Kind::kWholeChat,
+                         .borders = borders,
+                         .left_out = shifts ? window_.left_out() : 0},
                         prepared);
 }
 

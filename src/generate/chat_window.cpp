@@ -53,14 +53,15 @@ bool differ_in_more_than_messages(const Conversation& a, const Conversation& b) 
 
 // Advances `*first` until the messages [*first, end) fit. Changes nothing on failure.
 Status ChatWindow::advance(const Conversation& all, size_t end, size_t room, size_t* first,
-                           std::vector<int32_t>* ids) const {
+                           std::vector<int32_t>* ids) {
   const auto encode = [&](size_t from) {
     ids->clear();
     return chat::encode_chat(tokenizer_, part_of(all, from, end), true, ids);
   };
   size_t from = *first;
   GEN_TRY(encode(from));
-  if (ids->size() + room > context_) {
+  const size_t whole = ids->size();
+  if (whole + room > context_) {
     while (ids->size() > context_ / 2) {
       const std::optional<size_t> next = next_turn(all, from, end);
       if (!next.has_value()) break;
@@ -69,6 +70,7 @@ Status ChatWindow::advance(const Conversation& all, size_t end, size_t room, siz
     }
   }
   *first = from;
+  left_out_ += whole - std::min(whole, ids->size());
   return {};
 }
 
@@ -95,6 +97,7 @@ Result<std::vector<int32_t>> ChatWindow::fit(const Conversation& conversation, s
   std::vector<Answer> answers = known_of(conversation, lead, room);
   Answer last = answers.empty() ? Answer{lead, lead} : answers.back();
   std::vector<int32_t> ids;
+  left_out_ = 0;
   for (size_t end = last.end + 1; end < messages.size(); ++end) {
     if (messages[end].role != "assistant") continue;
     // A template that refuses this part of the conversation may accept all of it.
@@ -102,7 +105,11 @@ Result<std::vector<int32_t>> ChatWindow::fit(const Conversation& conversation, s
     if (status.code() == Code::kOutOfMemory) return status;
     answers.push_back({end, last.first});
   }
-  GEN_TRY(advance(conversation, messages.size(), room, &last.first, &ids));
+  if (Status status = advance(conversation, messages.size(), room, &last.first, &ids);
+      !status.ok()) {
+    left_out_ = 0;
+    return status;
+  }
   answers.push_back({messages.size(), last.first});
   Conversation known = conversation;
   known_ = std::move(known);

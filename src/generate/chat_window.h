@@ -27,6 +27,10 @@ class ChatWindow {
   /// model always stay, and so does the last turn, whether it fits or not. Errors as encode_chat().
   Result<std::vector<int32_t>> fit(const chat::Conversation& conversation, size_t room);
 
+  /// Tokens of the turns that the last fit() left out and that the answer before, if this object
+  /// knows it, still had; 0 after a failure.
+  [[nodiscard]] size_t left_out() const noexcept { return left_out_; }
+
   /// How many tokens every conversation with this system message and these tools begins with; 0 if
   /// that exceeds half of the context.
   [[nodiscard]] int32_t lead_tokens(const chat::Conversation& conversation) const;
@@ -38,12 +42,13 @@ class ChatWindow {
     size_t first = 0;
   };
   Status advance(const chat::Conversation& all, size_t end, size_t room, size_t* first,
-                 std::vector<int32_t>* ids) const;
+                 std::vector<int32_t>* ids);
   [[nodiscard]] std::vector<Answer> known_of(const chat::Conversation& all, size_t lead,
                                              size_t room) const;
 
   const tokenizer::Tokenizer& tokenizer_;
   size_t context_;
+  size_t left_out_ = 0;
   // The last conversation.
   chat::Conversation known_;
   size_t room_ = 0;

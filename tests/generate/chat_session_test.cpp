@@ -87,6 +87,34 @@ TEST(ChatSession, LaysTurnsThatItHadDroppedOutAgain) {
   }
 }
 
+// Where nothing is left out, a turn adds as many tokens each time.
+TEST(ChatSession, TellsHowManyTokensItLeftOut) {
+  for (const Kind kind : {Kind::kShift, Kind::kShiftAnew}) {
+    Talk talk(kind, kPlain, 90);
+    constexpr int32_t kSaid = 6;
+    size_t added = 0;
+    int64_t dropped = 0;
+    for (int i = 0; i < 12; ++i) {
+      const size_t before = talk.held().size();
+      const GenResult result = talk.send("tell me", at_most(kSaid));
+      ASSERT_TRUE(result.status.ok()) << result.status.message();
+      const size_t after = talk.held().size();
+      if (i == 1) added = after - before;
+      if (i > 0) {
+        EXPECT_EQ(result.usage.dropped, static_cast<int64_t>(before + added - after)) << i;
+      } else {
+        EXPECT_EQ(result.usage.dropped, 0);
+      }
+      dropped += result.usage.dropped;
+    }
+    EXPECT_GT(dropped, 90);
+    // A session that did not hold them leaves out what all of them did.
+    Talk fresh(talk, kind, 90);
+    fresh.messages().pop_back();
+    EXPECT_EQ(fresh.send(std::nullopt, at_most(kSaid)).usage.dropped, dropped);
+  }
+}
+
 // Which turns are dropped does not depend on when the session saw them.
 TEST(ChatSession, DropsTheTurnsThatAFreshOneDrops) {
   for (int turns = 1; turns < 20; ++turns) {

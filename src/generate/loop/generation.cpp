@@ -127,6 +127,7 @@ Status Generation::start(const Prompt& prompt) {
   sequence.reserve(transcript_.most());
   begin_rows();
   result_.usage.prompt = sequence.length() - sequence.moved(answered_.mark).length;
+  result_.usage.dropped = static_cast<int64_t>(prompt.left_out);
   before_adapters_ = sequence.adapters();
   sequence.set_adapters(std::move(adapters));
   session_->progress_.store(0.0F, std::memory_order_relaxed);
@@ -505,7 +506,7 @@ void Generation::finish(FinishReason reason, Status status, bool told) noexcept 
                     static_cast<double>(result_.tokens.size() - 1) / result_.timings.decode);
   }
   result_.status = std::move(status);
-  result_.usage.dropped = session_->sequence_.dropped() - before_.dropped;
+  result_.usage.dropped += session_->sequence_.dropped() - before_.dropped;
   state_ = State::kEnded;
 }
 

@@ -2,6 +2,7 @@
 // The prompt of a generating call and the receiver of its events.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -27,6 +28,8 @@ struct Prompt {
   /// Positions in `tokens`, ascending, from which another call is likely to go on: where messages
   /// begin and end. A sequence with a state keeps snapshots there. None: before control tokens.
   std::span<const int32_t> borders = {};
+  /// Tokens of a conversation that had to be left out of these, for GenResult::usage.
+  size_t left_out = 0;
 };
 
 /// A non-zero return value stops the call: kCancelled, with the value in GenResult::user_code. An

@@ -60,7 +60,7 @@ struct Usage {
   /// the pool took entries, or the last one's logits are needed.
   int32_t prompt_evaluated = 0;
   int32_t completion = 0;  // kept tokens, without a stop token
-  int64_t dropped = 0;     // tokens dropped from the session by context shifts
+  int64_t dropped = 0;     // by context shifts, and of turns that a chat session left out
   int64_t drafted = 0;     // draft tokens that the model verified
   int64_t accepted = 0;    // of these, accepted and emitted
 };
