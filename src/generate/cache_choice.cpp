@@ -51,7 +51,10 @@ Status use_chunks(int32_t chunk, const model::Model& model, GeneratorOptions* op
           return cache::make_compressed_cache(layers, capacity, size, memory);
         });
   };
-  GEN_TRY(make(model.layer_shapes(), 1, 1).status());
+  if (const Status status = make(model.layer_shapes(), 1, 1).status(); !status.ok()) {
+    if (status.code() == Code::kOutOfMemory) return status;
+    return error(status.code(), "compressed_kv: %s", status.message());
+  }
   options->cache_factory = [chunk, make](std::span<const cache::LayerShape> shapes,
                                          int32_t capacity) {
     return make(shapes, capacity, chunk);

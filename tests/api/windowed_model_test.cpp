@@ -62,6 +62,8 @@ TEST(WindowedModel, IsNotPooled) {
   ASSERT_EQ(gen_options_new(&options, &error), GEN_OK);
   ASSERT_EQ(gen_options_set_compressed_kv(options, 4, &error), GEN_OK);
   EXPECT_EQ(gen_create(model, options, &generator, &error), GEN_ERROR_UNSUPPORTED);
+  EXPECT_STREQ(error.message,
+               "compressed_kv: layer 0 has a window or chunks, whose entries cannot be averaged");
   gen_draft* draft = nullptr;
   EXPECT_EQ(gen_draft_new(model, nullptr, options, &draft, &error), GEN_ERROR_UNSUPPORTED);
   gen_options_free(options);

@@ -418,11 +418,11 @@ TEST(CompressedCache, MemoryAndFailures) {
   auto changed = layers;
   changed[0].rope_table = nullptr;
   EXPECT_EQ(refused(changed, 10, 4),
-            "the keys of layer 0 cannot be rotated to other positions, so they cannot be pooled");
+            "the keys of layer 0 cannot be rotated to other positions, so they cannot be averaged");
   changed = layers;
   changed[1].window = 3;
   EXPECT_EQ(refused(changed, 10, 4),
-            "layer 1 has a window or chunks, whose entries cannot be pooled");
+            "layer 1 has a window or chunks, whose entries cannot be averaged");
 }
 
 /// A state of `positions` positions in chunks of `chunk` that gives a shape of any size and no

@@ -289,13 +289,14 @@ Result<std::unique_ptr<KvCache>> make_compressed_cache(std::span<const LayerShap
   for (size_t i = 0; i < layers.size(); ++i) {
     const bool turns = layers[i].rope != engine::RopeKind::kNone && layers[i].rope_dims > 0;
     if (turns && layers[i].rope_table == nullptr) {
-      return error(Code::kInvalidArgument,
-                   "the keys of layer %zu cannot be rotated to other positions, so they cannot be pooled",
-                   i);
+      return error(
+          Code::kInvalidArgument,
+          "the keys of layer %zu cannot be rotated to other positions, so they cannot be averaged",
+          i);
     }
     if (layers[i].window > 0 || layers[i].chunk > 0) {
       return error(Code::kUnsupported,
-                   "layer %zu has a window or chunks, whose entries cannot be pooled", i);
+                   "layer %zu has a window or chunks, whose entries cannot be averaged", i);
     }
   }
   chunk = std::min(chunk, capacity);

@@ -663,8 +663,10 @@ Result<std::shared_ptr<CachePool>> CachePool::create(std::string_view format,
   const auto budget = static_cast<uint64_t>(max_memory_mb) << 20;
   const size_t least = tables.reaches.size();
   if (budget / least < bytes) {
-    return error(Code::kInvalidArgument, "a pool of %d MiB: %s takes %zu bytes", max_memory_mb,
-                 least > 1 ? "a block of each kind" : "one block", bytes * least);
+    return error(Code::kInvalidArgument,
+                 "a pool of %d MiB: %s takes %.6g MiB, and the pool must be at least that large",
+                 max_memory_mb, least > 1 ? "one block of each kind of layers" : "one block",
+                 static_cast<double>(bytes) * static_cast<double>(least) / (1 << 20));
   }
   const auto count = static_cast<size_t>(budget / bytes);
   return std::shared_ptr<CachePool>(new CachePool(std::move(tables), parts, count, of_windows));
