@@ -201,14 +201,17 @@ ordered_json describe_unloaded(const GgufHead& head, const std::string& why) {
 }
 
 void print_missing(const ordered_json& missing) {
-  std::cout << "incomplete: the file ends at " << size_text(missing["ends_at"].get<uint64_t>());
+  const std::string end = size_text(missing["ends_at"].get<uint64_t>());
   const auto listed = missing["listed"].get<uint64_t>();
   const auto tensors = missing["tensors"].get<uint64_t>();
+  const auto whole = missing["whole"].get<uint64_t>();
   if (listed < tensors) {
-    std::cout << ", in its list of tensors, which has " << listed << " of " << tensors << "\n";
-  } else {
-    std::cout << " of " << size_text(missing["needed"].get<uint64_t>()) << ", " << missing["whole"]
-              << " of " << tensors << " tensors are whole";
+    std::cout << "incomplete: the file ends at " << end << ", in its list of tensors, which has "
+              << listed << " of " << tensors << "\n";
+  } else if (whole < tensors) {
+    std::cout << "incomplete: the file ends at " << end << " of "
+              << size_text(missing["needed"].get<uint64_t>()) << ", " << whole << " of " << tensors
+              << " tensors are whole";
     if (missing.contains("first")) {
       std::cout << ", the first that is not: " << shown(missing["first"]);
     }

@@ -163,12 +163,14 @@ void add_kv_option(CLI::App& command, ModelChoice& choice) {
       "--compressed", choice.compressed,
       "replaces every full chunk of N positions by one entry, their mean; by default off"));
   command.add_option("--tiered", choice.tiered, generator_help("tiered_kv"));
-  command.add_option("--window-rewind", choice.window_rewind, generator_help("window_rewind"));
-  command.add_option("--window-copies", choice.window_copies, generator_help("window_copies"));
+  command.add_option("--window-rewind", choice.window_rewind,
+                     generator_help_and_default("window_rewind"));
+  command.add_option("--window-copies", choice.window_copies,
+                     generator_help_and_default("window_copies"));
   command.add_option("--state-snapshot-every", choice.snapshot_every,
-                     generator_help("state_snapshot_every"));
+                     generator_help_and_default("state_snapshot_every"));
   command.add_option("--state-snapshot-budget", choice.snapshot_budget,
-                     generator_help("state_snapshot_budget"));
+                     generator_help_and_default("state_snapshot_budget"));
 }
 
 std::string find_file(const std::string& given, const char* bundled_name) {

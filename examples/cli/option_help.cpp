@@ -51,6 +51,13 @@ std::string generator_help(const char* key) {
   return help_of(make<Options>(gen_options_new).get(), gen_options_describe, key);
 }
 
+std::string generator_help_and_default(const char* key) {
+  const auto options = make<Options>(gen_options_new);
+  const nlohmann::json row = row_of(rows_of(options.get(), gen_options_describe), key);
+  return row.at("help").get<std::string>() + " (" + row.at("range").get<std::string>() +
+         "; default " + plain(row.at("default")) + ")";
+}
+
 std::string sampling_help(const char* key) {
   return help_of(make<Sampling>(gen_sampling_new).get(), gen_sampling_describe, key);
 }

@@ -12,6 +12,8 @@ namespace cli {
 std::string model_help(const char* key);
 std::string generator_help(const char* key);
 std::string sampling_help(const char* key);
+/// generator_help() with the default: "… (0 and up; default 2)".
+std::string generator_help_and_default(const char* key);
 /// The default of a setting; "" if it has none.
 std::string sampling_default(const char* key);
 /// All options of grammars, one per line, with their ranges and defaults.

@@ -181,8 +181,9 @@ void add_run(CLI::App& app) {
   add_sampling_options(*command, options->sampling);
   CLI::Option* prompt = command->add_option("-p,--prompt", options->prompt,
                                             "text to continue; - reads standard input");
-  CLI::Option* special =
-      command->add_flag("--special", options->model.special, generator_help("parse_special"));
+  CLI::Option* special = command->add_flag(
+      "--special", options->model.special,
+      "special tokens written in prompts are parsed as such, not as their characters");
   command
       ->add_option("--suffix", options->suffix,
                    "text after the gap to fill, for code models; --prompt is the text before it")

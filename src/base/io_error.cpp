@@ -11,7 +11,7 @@ namespace {
 const char* reason(int number) noexcept {
   switch (number) {
     case ENOENT:
-      return "no such file or folder";
+      return "no such file or directory";
     case EACCES:
     case EPERM:
       return "permission denied";

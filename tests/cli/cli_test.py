@@ -70,7 +70,7 @@ class Forms(unittest.TestCase):
         self.assertNotEqual(tokens["gpt-2"], tokens["llama-bpe"])
         self.assertEqual(json.loads(generate("tokenize", by_id, "it's 1234567 'S", "--json").stdout)["tokens"], tokens["gpt-2"])
         rwkv = os.path.join(SOURCE, "tests/tokenizer/data/rwkv.gguf")
-        for path, name, code, part in ((by_id, "nonsense", 1, b"'nonsense' is not known"), (rwkv, "gpt-2", 1, b"that has none")):
+        for path, name, code, part in ((by_id, "nonsense", 1, b"'nonsense' is not known"), (rwkv, "gpt-2", 1, b"of kind 'rwkv', which has none")):
             done = generate("tokenize", path, "a", "--pre-tokenizer", name)
             self.assertEqual((done.returncode, done.stdout), (code, b""))
             self.assertIn(part, done.stderr.splitlines()[-1])
@@ -918,7 +918,11 @@ class Help(unittest.TestCase):
         self.assertEqual(generate("help").stdout, generate("--help").stdout)
         self.assertEqual(generate("help", "inspect").stdout, generate("inspect", "--help").stdout)
         self.assertEqual(generate("help", "nothing").returncode, 2)
-        self.assertIn(b"--temp", generate("help", "run").stdout)
+        shown = " ".join(generate("help", "run").stdout.decode().split())
+        self.assertIn("--temp", shown)
+        self.assertRegex(shown, r"--window-rewind \S+ layers with a window .* \(-1 and up; default 256\)")
+        self.assertRegex(shown, r"--window-copies \S+ most copies of .* \(0 and up; default 2\)")
+        self.assertNotIn("0: they are text", shown)
 
     def test_files_need_no_option(self):
         self.assertEqual(answer("inspect", DRAFT, "--json"), answer("inspect", "-m", DRAFT, "--json"))

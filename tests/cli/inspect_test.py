@@ -188,6 +188,7 @@ class Inspect(unittest.TestCase):
         self.assertEqual([one["name"] for one in told["tensors"]], ["blk.0.a", "blk.1.a"])
         self.assertEqual([os.path.basename(path) for path in told["missing"]["parts"]], ["model-00002-of-00003.gguf"])
         self.assertIn("model-00002-of-00003.gguf\n", self.shown(first).split("missing part: ")[1])
+        self.assertNotIn("incomplete", self.shown(first))  # the others are whole
         second = part(1, [("blk.0.b", 0, [2], bytes(8))])
         self.assertEqual([one["name"] for one in self.told(first)["tensors"]], ["blk.0.a", "blk.0.b", "blk.1.a"])
         self.assertNotIn("missing", self.told(first))

@@ -46,8 +46,7 @@ constexpr OptionRow<O> kCompressedKv = {
 constexpr OptionRow<O> kWindowCopies = {
     "window_copies",
     WholeOption<O>{[](O& o) -> int32_t& { return o.generator.window_copies; }, 0, kAnyMost},
-    "most copies of a session's windows at the borders of messages, from which a cut beyond "
-    "window_rewind goes on"};
+    "most copies of a session's windows at the borders of messages, from which longer cuts go on"};
 constexpr OptionRow<O> kSnapshotEvery = {
     "state_snapshot_every",
     WholeOption<O>{[](O& o) -> int32_t& { return o.generator.snapshot_every; }, 0, kAnyMost},
