@@ -146,7 +146,9 @@ GEN_API gen_status gen_options_set_paged_kv(gen_options *options, int32_t max_me
  * blocks are evicted before the pool counts as exhausted. Results do not depend on it;
  * "prompt_cached" of gen_result_usage counts the tokens that it saved.
  *
- * @param blocks  maximum number of blocks to keep; 0 (the default) for none. Needs gen_options_set_paged_kv: without it
+ * @param blocks  maximum number of blocks to keep; 0 (the default) for none. Where layers with windows have blocks of
+ *                their own (the option "window_rewind"), stretches of block_size positions are counted, each of a block
+ *                of each kind of layers that is there. Needs gen_options_set_paged_kv: without it
  *                gen_create fails with GEN_ERROR_INVALID_ARGUMENT.
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL or a negative number.
  * Threads: one at a time per object.
@@ -385,6 +387,15 @@ GEN_API gen_status gen_options_set_deterministic(gen_options *options, int32_t o
  * Sets one option by name: "kv_dtype" "fp16", "kv_key_form" "rotated", "paged_kv" "512,16",
  * "tiered_kv" "/var/tmp,512", "context_policy" "shift,4", "prefill_chunk" "128".
  *
+ * These are set by this function alone:
+ * - "window_rewind" (positions, 256 by default): layers with a window keep its positions, one chunk of a prompt and this
+ *   many before them, so that a session can be cut so far back. A cut further back evaluates the text again, from the
+ *   nearest copy or the beginning. -1: these layers keep everything.
+ * - "window_copies" (copies, 2 by default): the most copies of its windows that a session keeps for such cuts, at the
+ *   borders of messages. 0: none.
+ * - others that docs/options.md lists and that have no function here.
+ * Results do not depend on the first two; models without windows ignore them.
+ *
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL, an unknown key or a value its setter refuses.
  * Threads: one at a time per object.
  * Since:   0.1
@@ -450,8 +461,9 @@ GEN_API void gen_free(gen_generator *generator);
 /**
  * Statistics of the prefix cache so far: "lookups" (calls that searched for a cached prefix),
  * "hits" (those that found one), "tokens" (tokens that were not evaluated again), "blocks" (held
- * now), "evictions" (blocks evicted). The first three are also metrics: prefix_lookups, prefix_hits
- * and prompt_cached_tokens of metrics.h.
+ * now), "evictions" (blocks evicted). Where layers with windows have blocks of their own, the last
+ * two count stretches of positions, as gen_options_set_prefix_cache does. The first three are also
+ * metrics: prefix_lookups, prefix_hits and prompt_cached_tokens of metrics.h.
  *
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL or an unknown key; GEN_ERROR_STATE if the generator has no prefix
  *         cache. On failure *value is 0.

@@ -88,7 +88,8 @@ class Generator : public detail::Handle<gen_generator, gen_free> {
   Generator(const Model &model, const Options &options)
       : Handle(detail::made<gen_generator>(gen_create, model.get(), options.get())) {}
 
-  /// "lookups", "hits", "tokens", "blocks" or "evictions" of the prefix cache.
+  /// "lookups", "hits", "tokens", "blocks" or "evictions" of the prefix cache; the last two count
+  /// stretches of positions where layers with windows have blocks of their own.
   int64_t prefix_stats(const std::string &key) const {
     int64_t value = 0;
     detail::call(gen_generator_prefix_stats, get(), key.c_str(), &value);

@@ -17,7 +17,8 @@ typedef struct gen_memory_estimate gen_memory_estimate;
  * context would allocate. It goes through all allocations without loading weights, computing or
  * touching the memory: the figures are those that a gen_allocator and, for a model on a device, a
  * gen_gpu_allocator would count. If a pool of gen_options_set_paged_kv cannot hold a whole context,
- * the session fills the pool. A head that drafts counts, of the model's file or of
+ * the session fills the pool; a server whose sessions share the pool takes weights, workspace and the
+ * pool's size in all. A head that drafts counts, of the model's file or of
  * gen_options_set_eagle; a draft model, first layers and lookups do not. Tokens, texts and other
  * small objects on the process' own heap are not included. The device must exist; no memory is
  * taken from it, but gpu_layers "auto" asks how much it has left.

@@ -69,10 +69,10 @@ def ends(row):
 
 failures = []
 lines = ["# Options", "",
-         "Every option has a name for `*_set(object, \"name\", \"value\")`. All except those of grammars also have one or",
-         "more setters of their own; both check the same range. `*_describe` returns this page's tables as JSON, with the",
-         "values of an object. `tests/check/options.py` writes the page from them; Go, Java and C# take the same names and",
-         "ranges.", ""]
+         "Every option has a name for `*_set(object, \"name\", \"value\")`. Many also have setters of their own, which check the",
+         "same range (`include/generate/`); the others, such as those of grammars, `window_rewind` and `draft_policy`, are set by",
+         "name alone. `*_describe` returns this page's tables as JSON, with the values of an object. `tests/check/options.py`",
+         "writes the page from them; Go, Java and C# take the same names and ranges.", ""]
 for group, (title, use) in GROUPS.items():
     lines += [f"## {title}", "", f"`{group}`, for {use}.", "", "| name | type | values | default | what it does |",
               "|---|---|---|---|---|"]
