@@ -180,7 +180,7 @@ endfunction()
 
 # Gives the test its labels, and its program to the target tests_<room>.
 function(gen_describe_test name program room labels)
-  set_tests_properties(${name} PROPERTIES LABELS "${labels};${room}" TIMEOUT 600)
+  set_tests_properties(${name} PROPERTIES LABELS "${labels};${room}" TIMEOUT 1200)
   if(NOT TARGET tests_${room})
     add_custom_target(tests_${room})
   endif()

@@ -600,7 +600,7 @@ static void in_child(void (*body)(void)) {
   const pid_t child = fork();
   assert_true(child >= 0);
   if (child == 0) {
-    alarm(60);
+    alarm(300);
     body();
     exit(0);
   }

@@ -17,7 +17,7 @@ def run(args, command, native=None, **more):
     environment = {key: value for key, value in os.environ.items() if key not in ("LIBGENERATE_NATIVE", "LD_LIBRARY_PATH")}
     if native is not None:
         environment["LIBGENERATE_NATIVE"] = str(native)
-    return subprocess.run([args.mono, *map(str, command)], env=environment, capture_output=True, text=True, timeout=120,
+    return subprocess.run([args.mono, *map(str, command)], env=environment, capture_output=True, text=True, timeout=600,
                           **more)
 
 

@@ -6,7 +6,7 @@ for how in return exit; do
   i=0
   while [ $i -lt 3 ]; do
     argument=$([ $how = exit ] && echo now || true)
-    out=$(timeout 60 "$1" -Xmx64m -cp "$2" -Dstory="$3" -Dmodels="$4" ExitTest $argument 2>&1) || {
+    out=$(timeout 300 "$1" -Xmx64m -cp "$2" -Dstory="$3" -Dmodels="$4" ExitTest $argument 2>&1) || {
       echo "FAILED: status $? by $how: $out"
       exit 1
     }
