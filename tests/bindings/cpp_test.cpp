@@ -291,6 +291,7 @@ TEST_F(CppHeader, CachesAreReadSavedAndLoaded) {
   cache.save(path);
   other.reset();
   other.load(path);
+  std::remove(path.c_str());
   EXPECT_EQ(other.layer(1).values.data, values);
   EXPECT_EQ(other.kind() + " " + other.dtype(), "fp32 fp32");
   EXPECT_EQ(other.describe().rfind("{\"kind\":\"fp32\",\"dtype\":\"fp32\"", 0), 0U);
