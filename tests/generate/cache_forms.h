@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <ostream>
@@ -41,6 +42,7 @@ struct CacheForm {
                      // the CUDA engine, and all forms are
   bool recurrent = false;  // for a model with recurrent blocks
   bool window = false;     // for a model with windows in some layers
+  bool patient = false;    // calls wait for blocks of a small pool as long as others hold them
 
   friend std::ostream& operator<<(std::ostream& out, const CacheForm& form) {
     constexpr const char* kNames[] = {"plain", "paged", "compressed", "tiered"};
@@ -153,6 +155,7 @@ inline void set_caches(GeneratorOptions* of, const CacheForm& form,
     options.cache_factory = [pool](std::span<const cache::LayerShape>, int32_t capacity) {
       return cache::make_paged_cache(pool, capacity);
     };
+    if (form.patient) options.max_starving = options.least_starving = std::chrono::hours(1);
     if (form.pool_blocks > 0) {  // sized in MiB, so blocks are taken out for good
       std::vector<cache::Block*> taken(pool->blocks().available() -
                                        static_cast<size_t>(form.pool_blocks));

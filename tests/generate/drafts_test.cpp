@@ -281,7 +281,8 @@ TEST(Drafts, OfManyTogether) {
                                 CacheForm{.kind = "fp32",
                                 .layout = CacheForm::Layout::kPaged,
                                 .block_size = 8,
-                                .pool_blocks = 24}}) {
+                                .pool_blocks = 24,
+                                .patient = true}}) {
     SCOPED_TRACE(testing::Message() << form);
     const auto drafter = std::make_shared<KnowingDrafter>(Options{0.6, 4, 2});
     const auto plain = generator_of(form);
