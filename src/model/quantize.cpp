@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <functional>
 #include <limits>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -87,7 +89,10 @@ class Quantizer {
       const gguf::TensorInfo& tensor = file_.tensors()[i];
       GEN_ASSIGN(std::vector<float> scales, find_scales(tensor, types[i]));
       bool fits = header.add_tensor(tensor, types[i]);
-      if (!scales.empty()) {
+      const gguf::TensorInfo* const known = known_scale(file_, tensor);
+      if (!scales.empty() && known != nullptr) {
+        rescaled_[known->name] = scales;
+      } else if (!scales.empty()) {
         fits = fits && header.add_tensor(scale_info(tensor, scales.size()), DType::kF32);
       }
       if (!fits) return error(Code::kFormat, "tensor %s is too large", tensor.name.c_str());
@@ -100,14 +105,17 @@ class Quantizer {
     for (size_t i = 0; i < types.size(); ++i) {
       const gguf::TensorInfo& tensor = file_.tensors()[i];
       size_t bytes = tensor.data.size();
-      if (types[i] == tensor.type && !changes(tensor)) {
+      const auto rescaled = rescaled_.find(tensor.name);
+      if (rescaled != rescaled_.end()) {
+        GEN_TRY(rescale(tensor, rescaled->second));
+      } else if (types[i] == tensor.type && !changes(tensor)) {
         GEN_TRY(copy(tensor));
       } else {
         GEN_TRY(encode(tensor, types[i], scales_[i]));
         bytes = bytes_of(types[i], tensor.elements());
       }
       GEN_TRY(pad(header, bytes));
-      if (!scales_[i].empty()) {
+      if (!scales_[i].empty() && known_scale(file_, tensor) == nullptr) {
         const auto factors = std::as_bytes(std::span(scales_[i]));
         GEN_TRY(out_.write(factors));
         GEN_TRY(pad(header, factors.size()));
@@ -271,6 +279,14 @@ class Quantizer {
     return sizes.scales();
   }
 
+  /// A scale that the file has already, times that of its matrix.
+  Status rescale(const gguf::TensorInfo& tensor, const std::vector<float>& scales) {
+    GEN_TRY(read(tensor, DType::kF32, 0, tensor.elements()));
+    for (size_t i = 0; i < scales.size(); ++i) weights_[i] *= scales[i];
+    GEN_TRY(out_.write(std::as_bytes(std::span(weights_))));
+    return advance(tensor.data.size());
+  }
+
   Status encode(const gguf::TensorInfo& tensor, DType type, const std::vector<float>& scales) {
     const quant::Format& to = *quant::find_format(type);
     const int64_t elements = tensor.elements();
@@ -315,7 +331,8 @@ class Quantizer {
   uint64_t done_ = 0;
   std::vector<float> weights_;
   std::vector<std::byte> blocks_;
-  std::vector<std::vector<float>> scales_;  // [tensors], see find_scales()
+  std::vector<std::vector<float>> scales_;                           // [tensors], see find_scales()
+  std::map<std::string, std::vector<float>, std::less<>> rescaled_;  // by the name of a scale
 };
 
 }  // namespace

@@ -37,6 +37,19 @@ float scale_for(float largest) noexcept {
 
 }  // namespace
 
+const gguf::TensorInfo* known_scale(const gguf::GgufFile& file, const gguf::TensorInfo& tensor) {
+  if (!tensor.name.ends_with(kWeightSuffix)) return nullptr;
+  const gguf::TensorInfo* found = nullptr;
+  for (const std::string& part : {own_stem(tensor), tensor.name}) {
+    const gguf::TensorInfo* const scale = file.find_tensor(part + ".scale");
+    if (scale != nullptr && scale->type == DType::kF32 && scale->elements() == tensor.shape[2]) {
+      found = scale;
+    }
+    if (found != nullptr || tensor.shape[2] > 1) break;  // stacks have one spelling only
+  }
+  return found;
+}
+
 bool may_be_scaled(const gguf::GgufFile& file, const gguf::TensorInfo& tensor, DType type) {
   const std::string_view name = tensor.name;
   if (type != DType::kNVFP4 || tensor.type == type) return false;
@@ -44,10 +57,12 @@ bool may_be_scaled(const gguf::GgufFile& file, const gguf::TensorInfo& tensor, D
   const bool embeds = name.find("embed") != name.npos;
   if (!name.starts_with("blk.") || !name.ends_with(kWeightSuffix) || embeds) return false;
   const std::string stem = own_stem(tensor);
-  const std::string whole(name);
-  if (file.find_tensor(stem + ".scale") != nullptr || file.find_tensor(whole + ".scale") != nullptr)
-    return false;
-  if (tensor.shape[2] * tensor.shape[3] == 1) return true;
+  const bool has_scale = file.find_tensor(stem + ".scale") != nullptr ||
+                         file.find_tensor(tensor.name + ".scale") != nullptr;
+  if (has_scale && known_scale(file, tensor) == nullptr) return false;
+  const bool is_joined = name.ends_with("ffn_gate_up_exps.weight");
+  if (is_joined && file.find_tensor(stem + std::string(kWeightSuffix)) != nullptr) return false;
+  if (tensor.shape[2] * tensor.shape[3] == 1) return !is_joined;
   const bool experts = stem.ends_with(".ffn_gate_exps") || stem.ends_with(".ffn_up_exps") ||
                        stem.ends_with(".ffn_down_exps");
   return experts && tensor.shape[3] == 1;

@@ -13,8 +13,11 @@
 
 namespace gen::model {
 
+/// The scale that the file has beside a tensor, of one number for each matrix; nullptr for none.
+const gguf::TensorInfo* known_scale(const gguf::GgufFile& file, const gguf::TensorInfo& tensor);
+
 /// Whether a tensor that becomes `type` may have a scale beside it: a matrix of a block, or a stack
-/// of experts, whose readers know scales, and that has none yet.
+/// of experts, whose readers know scales. Others that it has beside it are of no known form.
 bool may_be_scaled(const gguf::GgufFile& file, const gguf::TensorInfo& tensor, DType type);
 
 /// How large the weights of a tensor are, of which may_be_scaled() is true.

@@ -163,30 +163,49 @@ TEST_F(QuantizeScale, ExpertsHaveOneEach) {
     }
   }
   EXPECT_EQ(made_->find_tensor("blk.3.other_exps.scale"), nullptr);
-  // Gates and ups in one tensor have that of the ups.
-  run(GgufWriter().tensor("blk.3.ffn_gate_up_exps.weight", 0, {64, 4, 4}, bytes_of(want)));
-  EXPECT_EQ(values("blk.3.ffn_up_exps.scale").size(), 4U);
+  // Gates and ups in one tensor have that of the ups, and one for each of the file's own.
+  GgufWriter joined;
+  joined.tensor("blk.3.ffn_gate_up_exps.weight", 0, {64, 4, 4}, bytes_of(want));
+  joined.tensor("blk.3.ffn_down_exps.weight", 0, {64, 4, 4}, bytes_of(want));
+  joined.tensor("blk.3.ffn_down_exps.scale", 0, {4}, bytes_of({1, 2, 3, 4}));
+  run(joined);
+  const std::vector<float> scales = values("blk.3.ffn_up_exps.scale");
+  ASSERT_EQ(scales.size(), 4U);
+  EXPECT_EQ(values("blk.3.ffn_down_exps.scale"),
+            (std::vector<float>{scales[0], 2 * scales[1], 3 * scales[2], 4 * scales[3]}));
+  // With ups beside them they would share it.
+  joined.tensor("blk.3.ffn_up_exps.weight", 0, {64, 4, 4}, bytes_of(want));
+  run(joined);
+  EXPECT_EQ(values("blk.3.ffn_up_exps.scale"), scales);
 }
 
 TEST_F(QuantizeScale, OnlyWhereAReaderKnowsIt) {
   const std::vector<std::byte> small = bytes_of(weights(1e-5F, kColumns * kRows));
   GgufWriter writer;
-  for (const char* name :
-       {"output.weight", "per_layer_token_embd.weight", "blk.0.nextn.embed_tokens.weight",
-        "blk.0.attn_q.weight", "blk.0.attn_k.weight", "blk.0.attn_v.weight"}) {
+  // A scale may come before its matrix. Several numbers beside one matrix are something else.
+  writer.tensor("blk.0.attn_k.scale", 0, {1}, bytes_of({0.25F}));
+  writer.tensor("blk.0.ffn_up.scale", 0, {2}, bytes_of({0.25F, 3.0F}));
+  for (const char* name : {"output.weight", "per_layer_token_embd.weight",
+                           "blk.0.nextn.embed_tokens.weight", "blk.0.attn_q.weight",
+                           "blk.0.attn_k.weight", "blk.0.attn_v.weight", "blk.0.ffn_up.weight"}) {
     writer.tensor(name, 0, {kColumns, kRows}, small);
   }
-  // Factors that the file has already stay what they are.
-  writer.tensor("blk.0.attn_k.scale", 0, {1}, bytes_of({0.25F}));
+  // Factors that the file has already are multiplied.
   writer.tensor("blk.0.attn_v.weight.scale", 0, {1}, bytes_of({4.0F}));
   run(writer);
   std::vector<std::string> scales;
   for (const gguf::TensorInfo& tensor : made_->tensors()) {
     if (tensor.name.ends_with(".scale")) scales.push_back(tensor.name);
   }
-  EXPECT_EQ(scales, (std::vector<std::string>{"blk.0.attn_q.scale", "blk.0.attn_k.scale",
-                                              "blk.0.attn_v.weight.scale"}));
-  EXPECT_EQ(values("blk.0.attn_k.scale"), std::vector<float>{0.25F});
+  EXPECT_EQ(scales, (std::vector<std::string>{"blk.0.attn_k.scale", "blk.0.ffn_up.scale",
+                                              "blk.0.attn_q.scale", "blk.0.attn_v.weight.scale"}));
+  EXPECT_EQ(values("blk.0.ffn_up.scale"), (std::vector<float>{0.25F, 3.0F}));
+  const float scale = values("blk.0.attn_q.scale").at(0);
+  EXPECT_EQ(values("blk.0.attn_k.scale"), std::vector<float>{0.25F * scale});
+  EXPECT_EQ(values("blk.0.attn_v.weight.scale"), std::vector<float>{4.0F * scale});
+  for (const char* name : {"blk.0.attn_k.weight", "blk.0.attn_v.weight"}) {
+    EXPECT_EQ(values(name), values("blk.0.attn_q.weight")) << name;
+  }
   // Another type needs none, and a file of the type is copied with what it has.
   const std::vector<std::byte> first = out_;
   quantize_bytes(first, "NVFP4", 1);
