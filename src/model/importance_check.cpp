@@ -97,9 +97,13 @@ UnusedImportance unused_importance(const Importance& importance, const gguf::Ggu
   UnusedImportance found;
   found.is_all = unused.count > 0 && unused.count == importance.all().size();
   if (unused.count == 0) return found;
-  found.line = unused.text() + (unused.count > 1 ? " are" : " is") +
-               " not quantised: the importance " +
-               (found.is_all ? "matrix changes nothing" : "of that is not used");
+  const bool several = unused.count > 1;
+  found.line = unused.text() + (several ? " are" : " is") + " not quantised: ";
+  if (found.is_all) {
+    found.line += "the importance matrix changes nothing";
+  } else {
+    found.line.append(several ? "their" : "its").append(" importance is not used");
+  }
   return found;
 }
 

@@ -661,12 +661,12 @@ TEST_F(QuantizeTest, ImportanceOfWhatIsNotQuantisedIsToldOf) {
   {
     Lines lines(LogLevel::kInfo);
     ASSERT_TRUE(run(writer, "Q4_K_M").ok());
-    EXPECT_EQ(lines.take(), (All{"blk.0.ffn_gate_inp.weight is not quantised: the importance of "
-                                 "that is not used"}));
+    EXPECT_EQ(lines.take(), (All{"blk.0.ffn_gate_inp.weight is not quantised: its importance is "
+                                 "not used"}));
     options_.types = parse_type_patterns("*.attn_q.*=F16").value();
     ASSERT_TRUE(run(writer, "Q4_K_M").ok());
-    EXPECT_EQ(lines.take(), (All{"blk.0.attn_q.weight and 1 more tensor are not quantised: the "
-                                 "importance of that is not used"}));
+    EXPECT_EQ(lines.take(), (All{"blk.0.attn_q.weight and 1 more tensor are not quantised: "
+                                 "their importance is not used"}));
   }
   Lines warnings;
   ASSERT_TRUE(run(writer, "Q4_K_M").ok());
