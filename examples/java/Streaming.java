@@ -35,7 +35,7 @@ final class Streaming {
       }
 
       Cancel cancel = new Cancel();
-      timer.schedule(cancel::fire, 50, TimeUnit.MILLISECONDS);
+      timer.schedule(cancel::fire, 300, TimeUnit.MILLISECONDS);
       try {
         generator.generate("The dog", endless, cancel);
         System.out.println("it ended first");
