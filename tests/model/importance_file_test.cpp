@@ -4,6 +4,7 @@
 #include "model/importance_file.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <cstring>
@@ -186,7 +187,7 @@ TEST(ImportanceFile, RefusesDamageInTheOlderForm) {
 
 TEST(ImportanceFile, NamesTheFile) {
   EXPECT_EQ(read_importance("/no/such").status().code(), Code::kIo);
-  const std::string path = testing::TempDir() + "importance_file_test";
+  const std::string path = testing::TempDir() + "importance_file_test" + std::to_string(getpid());
   std::ofstream(path) << "Once upon a time";
   const Status status = read_importance(path).status();
   EXPECT_EQ(status.code(), Code::kFormat);
@@ -229,7 +230,7 @@ TEST(ImportanceSums, WritesWhatIsRead) {
   input.routed = 1;
   ASSERT_TRUE(sums.observe(input).ok());
 
-  const std::string path = testing::TempDir() + "importance_sums_test";
+  const std::string path = testing::TempDir() + "importance_sums_test" + std::to_string(getpid());
   auto out = NewFile::create(path);
   ASSERT_TRUE(sums.write({"text", 3, 512}, *out).ok());
   ASSERT_TRUE(out->finish().ok());
@@ -262,7 +263,7 @@ TEST(ImportanceSums, RefuseWhatIsNotFinite) {
     input.cols = input.stride = 2;
     ImportanceSums sums;
     ASSERT_TRUE(sums.observe(input).ok());
-    const std::string path = testing::TempDir() + "importance_nan_test";
+    const std::string path = testing::TempDir() + "importance_nan_test" + std::to_string(getpid());
     auto out = NewFile::create(path);
     const Status status = sums.write({}, *out);
     EXPECT_EQ(status.code(), Code::kModel) << status.message();
