@@ -41,10 +41,11 @@ GEN_API gen_status gen_estimate_memory(const char *path, const gen_model_options
  * scratch memory of their forward passes, as many as run at once, and the state of recurrent layers;
  * "cache", keys and values of one session with a full context or pool, and those of its head;
  * "snapshots", the most that snapshots of its state may take, see
- * gen_options_set_state_snapshot_budget; "peak", the maximum held at any time, loading included,
- * with one session; "mapped", what stays mapped of the file: pages that the system may drop, not
- * part of "peak", and used again only as far as weights are read in place; "stream", weights read per
- * token, as in gen_model_memory; "file". The first
+ * gen_options_set_state_snapshot_budget, and those that a prefix cache may keep; "peak", the maximum
+ * held at any time, loading included, with one session, and with what its pool has taken besides:
+ * blocks that are free again, and those of a prefix cache; "mapped", what stays mapped of the file:
+ * pages that the system may drop, not part of "peak", and used again only as far as weights are read
+ * in place; "stream", weights read per token, as in gen_model_memory; "file". The first
  * five count host memory, including pinned memory; "device_weights", "device_workspace",
  * "device_cache", "device_snapshots" and "device_peak" count device memory and are 0 for a model on
  * the CPU.

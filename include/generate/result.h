@@ -71,8 +71,8 @@ GEN_API int32_t gen_result_finish_reason(const gen_result *result);
  * the prompt that were not cached or appended before; earlier ones of the session that ran again,
  * because its state went back to a snapshot (gen_options_set_state_snapshot_every), layers no longer
  * had the window that a cut goes back to (the options "window_rewind" and "window_copies"), a context
- * shift kept none of their keys and values, or a pool took its blocks; and the last token before the
- * answer where it had been appended before, since its logits are needed. So it may exceed
+ * shift kept none of their keys and values, or a pool took its blocks; and, of a session that was not
+ * empty, the last token that it held, which runs with what follows it. So it may exceed
  * "prompt", and after a context shift or such a loss even the tokens of the session), "completion",
  * "dropped" (oldest tokens of the session that were dropped to make room, see
  * gen_options_set_context_policy; in a chat session also those of the turns that the call left out and the

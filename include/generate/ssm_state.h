@@ -176,7 +176,9 @@ GEN_API gen_status gen_ssm_state_snapshot(gen_ssm_state *state, int64_t *snapsho
  * snapshot from further on in a text can be restored once the session holds that text again. A cache
  * that cannot be cut there, since gen_options_set_compressed_kv made means of the entries, is cut
  * further, and gen_ssm_state_position is lower than it was; so it is where blocks were given to
- * others. The messages of a chat session stay: gen_chat_truncate removes them.
+ * others, and where layers no longer have the window of that place (the options "window_rewind" and
+ * "window_copies"). The text behind it runs again. The messages of a chat session stay:
+ * gen_chat_truncate removes them.
  *
  * @return GEN_OK;
  *         GEN_ERROR_INVALID_ARGUMENT if state is NULL;

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <mutex>
 #include <new>
@@ -141,57 +142,99 @@ struct Reserves {
   explicit Reserves(int32_t number) : device(number, host) {}
 };
 
+/// What a call asks for that fills a session.
+struct Filling {
+  bool samples = true;
+  bool drafts = false;
+};
+
 /// Fills one session with `context` tokens (0: its maximum, or what a pool holds). The last token
-/// is evaluated alone, because a single row splits its attention differently from a prompt. With a
-/// drafter there is a whole draft before it.
-Status fill(const Generator& generator, const Reserves& reserves, int32_t context,
-            MemoryEstimate* estimate) {
-  GEN_ASSIGN(const auto session, generator.new_session());
+/// is evaluated alone, because a single row splits its attention differently from a prompt. With
+/// drafts there are two whole ones before it: a state keeps the rows of the last two passes.
+Result<std::shared_ptr<Session>> filled(const Generator& generator, int32_t context,
+                                        Filling filling) {
+  GEN_ASSIGN(auto session, generator.new_session());
   if (context == 0) context = session->cache().room();
-  const Drafter* const drafter = generator.drafter();
-  const int32_t said = 2 + (drafter != nullptr ? drafter->max_rows() + 1 : 0);
+  const int32_t said = 2 + (filling.drafts ? 2 * (generator.drafter()->max_rows() + 1) : 0);
   const std::vector<int32_t> tokens(static_cast<size_t>(std::max(1, context - said)), 0);
   Prompt prompt;
   prompt.tokens = tokens;
   CallParams params;
+  if (!filling.samples) params.sampling.temperature = 0.0;
   params.stops.max_new_tokens = std::min(context, said);
   params.stops.ignore_eos = true;  // a dry run has no logits: any token may be sampled
   std::optional<GenResult> result;
   GEN_TRY(session->generate(prompt, params, nullptr, nullptr, &result));
-  MemoryFigures& host = estimate->host;
-  MemoryFigures& device = estimate->device;
-  // Those that there are by now are part of the budget, which may hold more.
-  cache::StateSnapshots* const kept = session->keeps_snapshots() ? session->snapshots() : nullptr;
-  size_t snapshots = 0;
-  if (kept != nullptr) {
-    MemoryFigures& side = kept->in_host() ? host : device;
-    snapshots = kept->list().bytes();
-    side.snapshots = std::max(kept->list().budget() / kept->bytes() * kept->bytes(), snapshots);
-  }
-  const auto now = [&](const MemoryFigures& side) { return side.snapshots > 0 ? snapshots : 0; };
-  // A cache takes a part only when it is needed, such as copies of windows.
-  size_t later = 0;
-  size_t device_later = 0;
-  const auto count = [&](const cache::KvCache& cache) {
+  return session;
+}
+
+/// What a generator and its filled session have taken from one memory, and may still take: a cache
+/// takes a part only when it is needed, such as copies of windows, and snapshots have a budget.
+class Side {
+ public:
+  Side(const CountingReserve& reserve, bool in_host, MemoryFigures* figures) noexcept
+      : reserve_(reserve), in_host_(in_host), live_(reserve.live()), figures_(*figures) {}
+
+  void count(const cache::KvCache& cache) noexcept {
     const size_t on_device = cache.max_on_device();
-    const size_t in_host = cache.max_resident() - on_device;
-    device.cache += on_device;
-    host.cache += in_host;
-    device_later += on_device - cache.on_device();
-    later += in_host - (cache.memory().resident - cache.on_device());
-  };
-  count(session->cache());
-  if (session->drafts() != nullptr) {
-    for (const cache::KvCache* const of_drafts : session->drafts()->own_caches()) {
-      count(*of_drafts);
+    figures_.cache += in_host_ ? cache.max_resident() - on_device : on_device;
+    const cache::KvCache::Taken taken = cache.taken(in_host_);
+    taken_ += taken.now;
+    later_ += taken.most - taken.now;
+  }
+  /// Empties the prefix cache: what that frees are the snapshots that it alone holds.
+  void count(cache::StateSnapshots& snapshots, cache::PrefixCache* prefixes) noexcept {
+    if (snapshots.in_host() != in_host_) return;
+    const size_t budget = snapshots.list().budget();
+    add_snapshots(snapshots.list().bytes(), budget, snapshots.bytes());
+    if (prefixes == nullptr) return;
+    // A stretch of positions has one, of at most twice the bytes.
+    const size_t stretches = std::min(prefixes->max_size(), prefixes->pool().capacity());
+    const size_t before = reserve_.live();
+    prefixes->clear();
+    add_snapshots(before - reserve_.live(),
+                  std::min(kSharedSnapshotBudgets * budget, stretches * 2 * snapshots.bytes()),
+                  snapshots.bytes());
+  }
+  void tell() noexcept {
+    figures_.workspace = live_ - figures_.weights - taken_;
+    figures_.peak = reserve_.peak() + later_;
+  }
+
+ private:
+  // Those that there are by now are part of the budget, which may hold more.
+  void add_snapshots(size_t now, size_t budget, size_t each) noexcept {
+    const size_t most = std::max(budget / each * each, now);
+    figures_.snapshots += most;
+    taken_ += now;
+    later_ += most - now;
+  }
+
+  const CountingReserve& reserve_;
+  const bool in_host_;
+  const size_t live_;
+  MemoryFigures& figures_;
+  size_t taken_ = 0;
+  size_t later_ = 0;
+};
+
+void tell(const Generator& generator, const Session& session, const Reserves& reserves,
+          MemoryEstimate* estimate) noexcept {
+  std::array sides = {Side(reserves.host, true, &estimate->host),
+                      Side(reserves.device.memory(), false, &estimate->device)};
+  for (Side& side : sides) {
+    side.count(session.cache());
+    if (session.drafts() == nullptr) continue;
+    for (const cache::KvCache* const of_drafts : session.drafts()->own_caches()) {
+      side.count(*of_drafts);
     }
   }
-  host.workspace = reserves.host.live() + later - host.weights - host.cache - now(host);
-  device.workspace =
-      reserves.device.memory().live() + device_later - device.weights - device.cache - now(device);
-  host.peak = reserves.host.peak() + later + host.snapshots - now(host);
-  device.peak = reserves.device.memory().peak() + device_later + device.snapshots - now(device);
-  return {};
+  for (Side& side : sides) {
+    if (session.keeps_snapshots() && session.snapshots() != nullptr) {
+      side.count(*session.snapshots(), generator.prefix_cache());
+    }
+    side.tell();
+  }
 }
 
 }  // namespace
@@ -229,8 +272,16 @@ Result<MemoryEstimate> estimate_memory(const DryLoad& load, int32_t device,
     context = cache->capacity();
     chosen.tiered.reset();
   }
-  GEN_ASSIGN(const auto generator, create_generator(model.in_use, chosen, dry));
-  GEN_TRY(fill(*generator, *reserves, context, &estimate));
+  // Answers that sample and those that do not ask passes for different results.
+  std::vector<Filling> fillings = {{.samples = false}, {.samples = true}};
+  if (dry.drafter != nullptr) fillings.push_back({.drafts = true});
+  for (const Filling& filling : fillings) {
+    estimate.host = {.weights = estimate.host.weights};
+    estimate.device = {.weights = estimate.device.weights};
+    GEN_ASSIGN(const auto generator, create_generator(model.in_use, chosen, dry));
+    GEN_ASSIGN(const auto session, filled(*generator, context, filling));
+    tell(*generator, *session, *reserves, &estimate);
+  }
   if (tiered) {
     const auto with_tiers = [](MemoryFigures& figures, size_t cache, size_t peak) {
       figures.cache = cache;

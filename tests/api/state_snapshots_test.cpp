@@ -188,6 +188,33 @@ TEST_F(StateSnapshots, TheEstimateHoldsTheirBudget) {
   }
 }
 
+// A prefix cache keeps snapshots of texts that the session has left.
+TEST_F(StateSnapshots, TheEstimateHoldsThoseOfAPrefixCache) {
+  set("state_snapshot_every", "16");
+  set("state_snapshot_budget", "1");
+  set("paged_kv", "16,16");
+  const size_t without = estimate("snapshots");
+  set("prefix_cache", "1000");
+  const size_t snapshots = estimate("snapshots");
+  const size_t peak = estimate("peak");
+  EXPECT_GE(snapshots, 5 * without);  // of four times the budget, in whole snapshots, too
+  EXPECT_LE(snapshots, size_t{5} << 20);
+  set("prefix_cache", "2");
+  EXPECT_LT(estimate("snapshots"), snapshots);
+  set("prefix_cache", "1000");
+  Talk talk(path, options);
+  for (int32_t text = 0; text < 8; ++text) {
+    ASSERT_EQ(gen_session_truncate(talk.session, 0, &error), GEN_OK) << error.message;
+    tokens[0] = 1 + text;
+    talk.append(std::span(tokens).first(kContext - 3));
+    talk.say();
+  }
+  EXPECT_GE(peak, talk.counts.peak);
+  EXPECT_LE(peak, talk.counts.peak + snapshots + (size_t{2} << 20));
+  set("state_snapshot_budget", "0");
+  EXPECT_EQ(estimate("snapshots"), 0U);
+}
+
 // A model without keys and values has nothing to compress or to put into tiers, and no blocks to
 // fill; the options change nothing of what it says, and fail nowhere.
 TEST_F(StateSnapshots, OptionsOfCachesWithoutKeysAndValues) {

@@ -115,6 +115,7 @@ class WindowedFamilies : public testing::TestWithParam<Family> {
   struct Counted {
     size_t cache = 0;
     size_t rest = 0;  // that is neither this nor weights
+    size_t peak = 0;
     std::string kind;
     std::string description;
   };
@@ -168,6 +169,7 @@ class WindowedFamilies : public testing::TestWithParam<Family> {
     made.description.resize(n);
     EXPECT_EQ(kv_cache_memory_bytes(cache, &made.cache, nullptr, nullptr, &error_), GEN_OK);
     made.rest = counts.live - weights - made.cache;
+    made.peak = counts.peak;
     gen_session_free(session);
     gen_free(generator);
     gen_model_free(model);
@@ -216,6 +218,7 @@ TEST_P(WindowedFamilies, TakeWhatIsForetold) {
 
 // In a pool a session takes blocks as it grows, and gives some back.
 TEST_P(WindowedFamilies, TakeNoMoreOfAPoolThanForetold) {
+  const auto workspace = static_cast<double>(foretold("workspace"));
   set("paged_kv", "64,16");
   set("window_rewind", "-1");
   const Counted full = counted();
@@ -229,6 +232,15 @@ TEST_P(WindowedFamilies, TakeNoMoreOfAPoolThanForetold) {
     EXPECT_LT(windowed.cache, full.cache);
     EXPECT_GE(foretold("cache"), windowed.cache);
     EXPECT_TRUE(windowed.description.ends_with(windows_said())) << windowed.description;
+    // What is left free in the pool, and what a prefix cache holds of it, is no workspace.
+    for (const char* prefixes : {"0", "100"}) {
+      set("prefix_cache", prefixes);
+      EXPECT_NEAR(static_cast<double>(foretold("workspace")), workspace, 0.02 * workspace + 4096);
+      const auto peak = static_cast<double>(counted().peak);
+      EXPECT_GE(static_cast<double>(foretold("peak")), peak - 4096);
+      EXPECT_LE(static_cast<double>(foretold("peak")), 1.1 * peak + (1 << 20));
+    }
+    set("prefix_cache", "0");
   }
 }
 

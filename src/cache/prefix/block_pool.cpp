@@ -36,7 +36,7 @@ BlockPool::BlockPool(size_t block_bytes, int32_t block_size, size_t count,
 
 Status BlockPool::add_segment() {
   Segment segment;
-  segment.count = std::min(std::max(kSegmentBytes / block_bytes_, size_t{1}), count_ - made_);
+  segment.count = std::min(segment_blocks(), count_ - made_);
   segment.blocks = std::make_unique<Block[]>(segment.count);
   for (size_t part = 0; part < parts_; ++part) {
     GEN_ASSIGN(segment.data[part], memory(part).allocate(segment.count * part_bytes_[part]));
@@ -235,6 +235,15 @@ double BlockPool::fragmentation(size_t group) const noexcept {
 }
 
 size_t BlockPool::resident_bytes() const noexcept { return made_ * block_bytes_; }
+
+size_t BlockPool::segment_blocks() const noexcept {
+  return std::max(kSegmentBytes / block_bytes_, size_t{1});
+}
+
+size_t BlockPool::made_for(size_t used) const noexcept {
+  const size_t segments = (std::min(used, count_) + segment_blocks() - 1) / segment_blocks();
+  return std::min(segments * segment_blocks(), count_);
+}
 
 Status BlockPool::set_memory(engine::EngineMemory& memory) {
   const std::lock_guard lock(mutex_);

@@ -140,6 +140,9 @@ class BlockPool {
   [[nodiscard]] size_t allocated(size_t group) const noexcept { return groups_[group].allocated; }
   /// Bytes taken from the memory.
   [[nodiscard]] size_t resident_bytes() const noexcept;
+  /// Blocks in segments, free ones too; and how many there would be once so many are in use.
+  [[nodiscard]] size_t made() const noexcept { return made_; }
+  [[nodiscard]] size_t made_for(size_t used) const noexcept;
 
   /// A saver must be removed before its lifetime ends, and not while it is locked.
   void add_saver(BlockSaver& saver);
@@ -166,7 +169,8 @@ class BlockPool {
   bool reclaim(size_t wanted);
   [[nodiscard]] Block* find(const Block* block) const;  // mutex_ held; null if not this pool's
   Status add_segment();                                 // mutex_ held
-  void put_back(Block* block) noexcept;                 // mutex_ held
+  [[nodiscard]] size_t segment_blocks() const noexcept;
+  void put_back(Block* block) noexcept;  // mutex_ held
   [[nodiscard]] double unused_share(size_t allocated, int64_t used) const noexcept;
 
   const size_t parts_;

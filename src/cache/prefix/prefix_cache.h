@@ -110,6 +110,7 @@ class PrefixCache final : public BlockSaver {
   [[nodiscard]] size_t bins() const noexcept { return reaches_.size(); }
   /// Stretches of positions held: blocks, if there is one bin. Any thread.
   [[nodiscard]] int32_t size() const noexcept { return size_.load(std::memory_order_relaxed); }
+  [[nodiscard]] size_t max_size() const noexcept { return static_cast<size_t>(tree_.max_blocks()); }
   /// Blocks evicted so far; any thread.
   [[nodiscard]] uint64_t evicted() const noexcept {
     return evicted_.load(std::memory_order_relaxed);

@@ -188,6 +188,16 @@ class KvCache {
   [[nodiscard]] virtual size_t max_on_device() const noexcept {
     return engine_memory(0).in_host() ? 0 : max_resident();
   }
+  /// Bytes taken from memories in the host or on devices: those of the cache or, where it has a
+  /// pool, all that the pool has taken, free blocks and those of others with it.
+  struct Taken {
+    size_t now = 0;
+    size_t most = 0;  // until the cache is full
+  };
+  [[nodiscard]] virtual Taken taken(bool in_host) const noexcept {
+    if (!in_host) return {on_device(), max_on_device()};
+    return {memory().resident - on_device(), max_resident() - max_on_device()};
+  }
   /// A separate sequence with the same content, in the same memory; paged and tiered caches and
   /// lanes share committed entries until one of the two writes. kOutOfMemory, and the errors of
   /// plan().

@@ -289,6 +289,20 @@ class PagedCache final : public KvCache, public SharesBlocks {
     }
     return std::min(blocks, pool.capacity()) * pool.block_bytes();
   }
+  [[nodiscard]] size_t on_device() const noexcept override {
+    return memory().resident / pool_->blocks().block_bytes() * bytes_of_block(false);
+  }
+  [[nodiscard]] size_t max_on_device() const noexcept override {
+    return max_resident() / pool_->blocks().block_bytes() * bytes_of_block(false);
+  }
+  [[nodiscard]] Taken taken(bool in_host) const noexcept override {
+    const BlockPool& pool = pool_->blocks();
+    const size_t own = memory().resident / pool.block_bytes();
+    const size_t others = pool.capacity() - pool.available() - own;
+    const size_t most = pool.made_for(others + max_resident() / pool.block_bytes());
+    const size_t bytes = bytes_of_block(in_host);
+    return {pool.made() * bytes, std::max(pool.made(), most) * bytes};
+  }
 
   [[nodiscard]] Result<std::unique_ptr<KvCache>> fork() override {
     GEN_TRY(settle());
@@ -361,6 +375,15 @@ class PagedCache final : public KvCache, public SharesBlocks {
 
   using Table = std::vector<engine::EnginePtr<std::byte>>;
 
+  /// Those in host memory, or on devices.
+  [[nodiscard]] size_t bytes_of_block(bool in_host) const noexcept {
+    const BlockPool& pool = pool_->blocks();
+    size_t bytes = 0;
+    for (size_t part = 0; part < parts_; ++part) {
+      if (pool.memory(part).in_host() == in_host) bytes += pool.part_bytes(part);
+    }
+    return bytes;
+  }
   [[nodiscard]] size_t bin_of_table(size_t table) const noexcept { return table / parts_; }
   [[nodiscard]] size_t part_of_table(size_t table) const noexcept { return table % parts_; }
   /// Negative: rows see all.

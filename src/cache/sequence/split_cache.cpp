@@ -172,6 +172,16 @@ class SplitCache final : public KvCache, public Shifts {
     return most;
   }
 
+  [[nodiscard]] Taken taken(bool in_host) const noexcept override {
+    Taken all;
+    for (const auto& cache : caches_) {
+      const Taken one = cache->taken(in_host);
+      all.now += one.now;
+      all.most += one.most;
+    }
+    return all;
+  }
+
   [[nodiscard]] Result<std::unique_ptr<KvCache>> fork() override {
     std::vector<std::unique_ptr<KvCache>> forks;
     for (const auto& cache : caches_) {
