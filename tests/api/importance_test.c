@@ -33,10 +33,10 @@ static void refuses_bad_arguments(void** state) {
                GEN_ERROR_OUT_OF_RANGE, "window of -1", error);
   assert_fails(gen_model_importance(model, tokens, N, 0, NULL, "no/such/out", NULL, NULL, &error),
                GEN_ERROR_IO, "no/such/out", error);
-  assert_fails(gen_model_importance(model, tokens, N, 0, NULL, folder, NULL, NULL, &error),
+  assert_fails(gen_model_importance(model, tokens, N, 0, NULL, out_folder, NULL, NULL, &error),
                GEN_ERROR_IO, "directory", error);
   assert_int_equal(gen_model_importance(NULL, NULL, 0, 0, NULL, NULL, NULL, NULL, NULL), bad);
-  assert_int_equal(files_in(folder), 0);
+  assert_int_equal(files_in(out_folder), 0);
   gen_model_free(model);
 }
 
@@ -57,7 +57,7 @@ static void refuses_a_custom_model(void** state) {
   assert_ok(gen_model_new_custom(&forward, config, NULL, &model, &error), error);
   assert_fails(gen_model_importance(model, tokens, N, 0, NULL, out, NULL, NULL, &error),
                GEN_ERROR_UNSUPPORTED, "no matrices", error);
-  assert_int_equal(files_in(folder), 0);
+  assert_int_equal(files_in(out_folder), 0);
   gen_model_free(model);
   gen_model_config_free(config);
 }
@@ -70,7 +70,7 @@ static void cancels_at_every_call(void** state) {
             error);
   assert_true(whole.calls >= 3);
   assert_true(whole.last == 1.0);
-  assert_int_equal(files_in(folder), 1);
+  assert_int_equal(files_in(out_folder), 1);
   remove(out);
   for (int stop = 1; stop <= whole.calls; ++stop) {
     struct Watch watch = {0, stop, 0.0};
@@ -78,7 +78,7 @@ static void cancels_at_every_call(void** state) {
         gen_model_importance(model, tokens, N, 4, NULL, out, watch_progress, &watch, &error),
         GEN_ERROR_CANCELLED, "cancelled", error);
     assert_int_equal(watch.calls, stop);
-    assert_int_equal(files_in(folder), 0);
+    assert_int_equal(files_in(out_folder), 0);
   }
   gen_model_free(model);
 }
@@ -119,7 +119,7 @@ static void refuses_what_is_not_finite(void** state) {
   assert_ok(gen_model_load_memory(bytes, size, NULL, &model, &error), error);
   assert_fails(gen_model_importance(model, tokens, N, 0, NULL, out, NULL, NULL, &error),
                GEN_ERROR_MODEL, "not finite", error);
-  assert_int_equal(files_in(folder), 0);
+  assert_int_equal(files_in(out_folder), 0);
   gen_model_free(model);
   free(bytes);
 }

@@ -8,20 +8,20 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-static char folder[] = "/tmp/generate_XXXXXX";
-static char out[sizeof folder + 32];
+static char out_folder[] = "/tmp/generate_XXXXXX";
+static char out[sizeof out_folder + 32];
 
 static int make_folder(void** state) {
   (void)state;
-  if (mkdtemp(folder) == NULL) return -1;
-  snprintf(out, sizeof out, "%s/out.gguf", folder);
+  if (mkdtemp(out_folder) == NULL) return -1;
+  snprintf(out, sizeof out, "%s/out.gguf", out_folder);
   return 0;
 }
 
 static int remove_folder(void** state) {
   (void)state;
   remove(out);
-  return rmdir(folder);
+  return rmdir(out_folder);
 }
 
 #endif

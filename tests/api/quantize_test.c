@@ -24,13 +24,13 @@ static void refuses_bad_arguments(void** state) {
   assert_fails(gen_model_quantize(DRAFT_MODEL, out, "q8_9", NULL, NULL, &error), bad, "q8_9",
                error);
   assert_int_equal(gen_model_quantize(NULL, NULL, NULL, NULL, NULL, NULL), bad);
-  assert_int_equal(files_in(folder), 0);
+  assert_int_equal(files_in(out_folder), 0);
 }
 
 static void refuses_to_write_over_what_it_reads(void** state) {
   (void)state;
   char link[sizeof out];
-  snprintf(link, sizeof link, "%s/link.gguf", folder);
+  snprintf(link, sizeof link, "%s/link.gguf", out_folder);
   assert_int_equal(symlink(DRAFT_MODEL, link), 0);
   assert_fails(gen_model_quantize(DRAFT_MODEL, DRAFT_MODEL, "Q4_0", NULL, NULL, &error), bad,
                "draft.gguf", error);
@@ -49,9 +49,9 @@ static void refuses_bad_files(void** state) {
                GEN_ERROR_FORMAT, "LICENSE", error);
   assert_fails(gen_model_quantize(DRAFT_MODEL, "no/such/out.gguf", "Q8_0", NULL, NULL, &error),
                GEN_ERROR_IO, "no/such/out.gguf", error);
-  assert_fails(gen_model_quantize(DRAFT_MODEL, folder, "Q8_0", NULL, NULL, &error), GEN_ERROR_IO,
-               "directory", error);
-  assert_int_equal(files_in(folder), 0);
+  assert_fails(gen_model_quantize(DRAFT_MODEL, out_folder, "Q8_0", NULL, NULL, &error),
+               GEN_ERROR_IO, "directory", error);
+  assert_int_equal(files_in(out_folder), 0);
 }
 
 static void a_full_disk_leaves_nothing(void** state) {
@@ -67,7 +67,7 @@ static void a_full_disk_leaves_nothing(void** state) {
   signal(SIGXFSZ, SIG_DFL);
   assert_int_equal(status, GEN_ERROR_IO);
   assert_non_null(strstr(error.message, "out.gguf"));
-  assert_int_equal(files_in(folder), 0);
+  assert_int_equal(files_in(out_folder), 0);
 }
 
 static void cancels_at_every_call(void** state) {
@@ -76,14 +76,14 @@ static void cancels_at_every_call(void** state) {
   assert_ok(gen_model_quantize(DRAFT_MODEL, out, "Q4_0", watch_progress, &whole, &error), error);
   assert_true(whole.calls > 5);
   assert_true(whole.last == 1.0);
-  assert_int_equal(files_in(folder), 1);
+  assert_int_equal(files_in(out_folder), 1);
   remove(out);
   for (int stop = 1; stop <= whole.calls; ++stop) {
     struct Watch watch = {0, stop, 0.0};
     assert_fails(gen_model_quantize(DRAFT_MODEL, out, "Q4_0", watch_progress, &watch, &error),
                  GEN_ERROR_CANCELLED, "cancelled", error);
     assert_int_equal(watch.calls, stop);
-    assert_int_equal(files_in(folder), 0);
+    assert_int_equal(files_in(out_folder), 0);
   }
 }
 
@@ -122,7 +122,7 @@ static void every_type_runs_and_keeps_the_metadata(void** state) {
   for (size_t i = 0; i < n; ++i) size += (double)wanted[i] * (double)wanted[i];
   for (size_t row = 0; row < sizeof rows / sizeof *rows; ++row) {
     assert_ok(gen_model_quantize(DRAFT_MODEL, out, rows[row].type, NULL, NULL, &error), error);
-    assert_int_equal(files_in(folder), 1);
+    assert_int_equal(files_in(out_folder), 1);
     gen_model* made = NULL;
     assert_ok(gen_model_load(out, NULL, &made, &error), error);
     size_t same = 0;
@@ -230,7 +230,7 @@ static void types_of_single_tensors(void** state) {
   set(options, "types", "blk.99.*=F16");
   assert_fails(gen_model_quantize_with(DRAFT_MODEL, out, "Q4_0", options, NULL, NULL, &error), bad,
                "blk.99.*", error);
-  assert_int_equal(files_in(folder), 0);
+  assert_int_equal(files_in(out_folder), 0);
   gen_quantize_options_free(options);
 }
 
@@ -257,7 +257,7 @@ static void importance_of_columns(void** state) {
   const int32_t width = gen_model_config_hidden(gen_model_get_config(model));
   gen_model_free(model);
   char path[sizeof out];
-  snprintf(path, sizeof path, "%s/importance", folder);
+  snprintf(path, sizeof path, "%s/importance", out_folder);
   gen_quantize_options* options = new_options();
   set(options, "importance", path);
   assert_fails(gen_model_quantize_with(DRAFT_MODEL, out, "Q4_0", options, NULL, NULL, &error),
@@ -277,7 +277,7 @@ static void importance_of_columns(void** state) {
                "columns", error);
   assert_fails(gen_model_quantize_with(DRAFT_MODEL, path, "Q4_0", options, NULL, NULL, &error), bad,
                path, error);
-  assert_int_equal(files_in(folder), 1);
+  assert_int_equal(files_in(out_folder), 1);
   uint8_t* alike = NULL;
   uint8_t* other = NULL;
   write_importance(path, "blk.0.attn_q.weight", width, 1.0F);
