@@ -10,6 +10,7 @@
 #include "support/tiny_model.h"
 #include "support/tiny_vocabulary.h"
 
+#include "counting_allocator.h"
 #include "status_record.h"
 
 namespace gen {
@@ -82,6 +83,43 @@ TEST_F(HeadEstimate, WhereItDrafts) {
   set("self_draft", "1");
   EXPECT_EQ(foretold("cache"), layers * of_layer);
   EXPECT_EQ(foretold("weights"), without);
+}
+
+// A state keeps the rows of two drafts in a row.
+TEST_F(HeadEstimate, OfAModelWithAState) {
+  spec_.architecture = "qwen35";
+  spec_.layers = 4;
+  spec_.context = 40;
+  test::TinyModel tiny(spec_);
+  test::set_tiny_vocabulary(&tiny.writer(), test::tiny_pieces(spec_.vocab));
+  ASSERT_TRUE(test::write_file(path_, tiny.bytes()));
+  set("draft_heads", "on,20");
+  set("draft_policy", "always");
+  set("state_snapshot_budget", "0");
+  counting counts = {};
+  const gen_allocator table = {sizeof table, &counts, counting_allocate, counting_release};
+  gen_model_options* load = nullptr;
+  gen_model* model = nullptr;
+  gen_session* session = nullptr;
+  gen_generator* generator = nullptr;
+  gen_sampling* sampling = nullptr;
+  ASSERT_EQ(gen_model_options_new(&load, &error_), GEN_OK);
+  ASSERT_EQ(gen_model_options_set_allocator(load, &table, &error_), GEN_OK);
+  ASSERT_EQ(gen_model_load(path_.c_str(), load, &model, &error_), GEN_OK) << error_.message;
+  ASSERT_EQ(gen_create(model, options_, &generator, &error_), GEN_OK) << error_.message;
+  ASSERT_EQ(gen_session_new(generator, &session, &error_), GEN_OK);
+  const std::vector<int32_t> prompt(16, 5);
+  ASSERT_EQ(gen_session_append_tokens(session, prompt.data(), prompt.size(), &error_), GEN_OK);
+  ASSERT_EQ(gen_sampling_new(&sampling, &error_), GEN_OK);
+  ASSERT_EQ(gen_sampling_set(sampling, "ignore_eos", "1", &error_), GEN_OK);
+  ASSERT_EQ(gen_sampling_set(sampling, "max_new_tokens", "24", &error_), GEN_OK);
+  ASSERT_EQ(gen_session_generate(session, "", 0, sampling, nullptr, &error_), GEN_OK);
+  EXPECT_GE(foretold("peak"), counts.peak);
+  gen_sampling_free(sampling);
+  gen_session_free(session);
+  gen_free(generator);
+  gen_model_free(model);
+  gen_model_options_free(load);
 }
 
 }  // namespace

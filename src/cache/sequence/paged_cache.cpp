@@ -295,13 +295,16 @@ class PagedCache final : public KvCache, public SharesBlocks {
   [[nodiscard]] size_t max_on_device() const noexcept override {
     return max_resident() / pool_->blocks().block_bytes() * bytes_of_block(false);
   }
+  /// Of one sequence and those that hold the same text, such as a prefix cache.
   [[nodiscard]] Taken taken(bool in_host) const noexcept override {
     const BlockPool& pool = pool_->blocks();
+    const size_t used = pool.capacity() - pool.available();
     const size_t own = memory().resident / pool.block_bytes();
-    const size_t others = pool.capacity() - pool.available() - own;
-    const size_t most = pool.made_for(others + max_resident() / pool.block_bytes());
+    const size_t most = used - own + max_resident() / pool.block_bytes();
+    const size_t of_text = std::max(pieces() * bins_, used);
     const size_t bytes = bytes_of_block(in_host);
-    return {pool.made() * bytes, std::max(pool.made(), most) * bytes};
+    return {pool.made() * bytes,
+            std::max(pool.made(), pool.made_for(std::min(most, of_text))) * bytes};
   }
 
   [[nodiscard]] Result<std::unique_ptr<KvCache>> fork() override {
