@@ -107,13 +107,17 @@ TEST_F(HeadEstimate, OfAModelWithAState) {
   ASSERT_EQ(gen_model_options_set_allocator(load, &table, &error_), GEN_OK);
   ASSERT_EQ(gen_model_load(path_.c_str(), load, &model, &error_), GEN_OK) << error_.message;
   ASSERT_EQ(gen_create(model, options_, &generator, &error_), GEN_OK) << error_.message;
-  ASSERT_EQ(gen_session_new(generator, &session, &error_), GEN_OK);
-  const std::vector<int32_t> prompt(16, 5);
-  ASSERT_EQ(gen_session_append_tokens(session, prompt.data(), prompt.size(), &error_), GEN_OK);
   ASSERT_EQ(gen_sampling_new(&sampling, &error_), GEN_OK);
   ASSERT_EQ(gen_sampling_set(sampling, "ignore_eos", "1", &error_), GEN_OK);
-  ASSERT_EQ(gen_sampling_set(sampling, "max_new_tokens", "24", &error_), GEN_OK);
-  ASSERT_EQ(gen_session_generate(session, "", 0, sampling, nullptr, &error_), GEN_OK);
+  // A prompt up to the end, then drafts of which most are wrong.
+  for (const int32_t said : {2, 24}) {
+    gen_session_free(session);
+    ASSERT_EQ(gen_session_new(generator, &session, &error_), GEN_OK);
+    const std::vector<int32_t> prompt(static_cast<size_t>(spec_.context - said), 5);
+    ASSERT_EQ(gen_session_append_tokens(session, prompt.data(), prompt.size(), &error_), GEN_OK);
+    ASSERT_EQ(gen_sampling_set_max_new_tokens(sampling, said, &error_), GEN_OK);
+    ASSERT_EQ(gen_session_generate(session, "", 0, sampling, nullptr, &error_), GEN_OK);
+  }
   EXPECT_GE(foretold("peak"), counts.peak);
   gen_sampling_free(sampling);
   gen_session_free(session);
