@@ -128,8 +128,9 @@ GEN_API gen_status gen_options_set_kv_key_form(gen_options *options, const char 
  * @param block_size     positions per block, 16 by default; sizes that are not multiples of 16 waste part of each block.
  *                       When no block is free, idle sessions lose theirs, least recently used first, then the calls that
  *                       began last. Their keys and values are computed again when they continue, with the same results.
- *                       A call that needs more blocks than the pool has fails at once with GEN_ERROR_POOL_EXHAUSTED,
- *                       one that needs more than open streams leave it after a second; its session stays as it was.
+ *                       A call whose tokens need more blocks than the pool has fails with GEN_ERROR_POOL_EXHAUSTED, at
+ *                       once for those of a prompt; one that open streams leave too few, after a second. Its session
+ *                       stays as it was.
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT for NULL, a negative budget or a block size below 1. gen_create fails
  *         with the same if the budget is below one block.
  * Threads: one at a time per object.

@@ -86,11 +86,19 @@ DnaRegions::DnaRegions(const VocabSpec& spec) : sixes_(size_t{1} << (2 * kBases)
 }
 
 std::string_view DnaRegions::take_plain(std::string_view* text) noexcept {
-  const size_t begin = text->find(kBegin);
-  const size_t end = text->find(kEnd);
-  const bool only_ends = end != std::string_view::npos && end < begin;
-  const std::string_view plain = only_ends ? text->substr(0, 0) : text->substr(0, begin);
-  text->remove_prefix(plain.size());
+  // The first mark of either kind, in one pass: without it, what precedes each of many ends would
+  // be searched to the end of the text.
+  constexpr std::string_view kBoth = "dna>";
+  size_t size = text->size();
+  for (size_t at = text->find(kBoth); at != std::string_view::npos;
+       at = text->find(kBoth, at + 1)) {
+    const std::string_view before = text->substr(0, at);
+    if (before.ends_with("</")) size = 0;
+    if (before.ends_with('<')) size = at - 1;
+    if (size < text->size()) break;
+  }
+  const std::string_view plain = text->substr(0, size);
+  text->remove_prefix(size);
   return plain;
 }
 

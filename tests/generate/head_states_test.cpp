@@ -7,9 +7,11 @@
 
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <vector>
 
+#include "base/cancel.h"
 #include "base/checksum.h"
 #include "generate/draft/drafter_list.h"
 #include "generate/draft/head_state.h"
@@ -31,6 +33,7 @@ class Recorded final : public Drafter {
   }
   void propose(std::span<DraftJob* const> jobs) override {
     head_->propose(jobs);
+    if (cancels != nullptr && --left == 0) cancels->fire();
     for (const DraftJob* const job : jobs) {
       const auto tokens = job->tree.tokens();
       drafts.insert(drafts.end(), tokens.begin(), tokens.end());
@@ -40,6 +43,8 @@ class Recorded final : public Drafter {
   void observe(std::span<const ObservedRows> rows) override { head_->observe(rows); }
 
   Tokens drafts;
+  std::shared_ptr<CancelFlag> cancels;  // raised behind so many proposals
+  int32_t left = 0;
 
  private:
   const std::shared_ptr<HeadDrafter> head_;
@@ -90,6 +95,32 @@ TEST(HeadStates, SavedSessionsDraftAsBefore) {
       EXPECT_EQ(world.drafts_of(*loaded, text_of(2, 3)), want);
       EXPECT_EQ(world.drafts_of(*again, text_of(2, 3)), want);
       EXPECT_NE(world.drafts_of(*anew, text_of(2, 3)), want);
+    }
+  }
+}
+
+// A cancelled call may take back the last row that the head has seen.
+TEST(HeadStates, CancelledSessionsCanBeLoaded) {
+  for (const auto& [family, blocks] : {std::pair{"exaone4", 1}, {"exaone4", 3}, {"qwen35", 1}}) {
+    World world(family, blocks);
+    for (int32_t proposals = 1; proposals <= 6; ++proposals) {
+      SCOPED_TRACE(testing::Message() << family << blocks << ", cancelled at " << proposals);
+      const auto session = world.session();
+      CallParams params = greedy_call(30);
+      world.recorded->cancels = std::make_shared<CancelFlag>();
+      world.recorded->left = proposals;
+      params.cancel = world.recorded->cancels;
+      std::optional<GenResult> result;
+      const Tokens prompt = text_of(1, 20);
+      EXPECT_EQ(session->generate({.text = {}, .tokens = prompt}, params, nullptr, nullptr, &result)
+                    .code(),
+                Code::kCancelled);
+      world.recorded->cancels.reset();
+      const auto loaded = world.session();
+      const Status status = loaded->load(state_of(*session));
+      ASSERT_TRUE(status.ok()) << status.message();
+      EXPECT_EQ(answer_of(*loaded, text_of(2, 3), greedy_call(9)).tokens,
+                answer_of(*session, text_of(2, 3), greedy_call(9)).tokens);
     }
   }
 }

@@ -130,9 +130,13 @@ bool HeadState::is_of(std::span<const int32_t> text) const noexcept {
          std::equal(tokens.begin(), tokens.end(), text.begin() + offset_of(first, 1));
 }
 
-// A tree that nobody settled is not of the text, and nothing is saved.
+// A tree that nobody settled is not of the text, and nothing is saved. Nor is what a cut has left
+// where it took the features of the last row: no row of a head can follow.
 Status HeadState::save(std::span<const int32_t> text, cache::StateWriter& to) const {
   if (fingerprint == 0 || tokens.empty() || !is_of(text)) return {};
+  for (size_t i = 0; i < filled.size(); ++i) {
+    if (rows_for(i) == 0) return {};
+  }
   const auto has_entries = [](const Filled& of) { return of.cache != nullptr && of.rows > 0; };
   const auto contents = [&](cache::StateWriter& out) {
     GEN_TRY(out.number(fingerprint));

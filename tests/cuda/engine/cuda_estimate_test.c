@@ -102,6 +102,15 @@ static void expect_close(const gen_memory_estimate* estimate, const char* key, s
   if (off < -most || off > most) fail_msg("%s: foretold %zu, counted %zu", key, foretold, counted);
 }
 
+/* Workspace is also what a pool has taken and has not given to anybody, up to the MiB that it takes at a time. */
+static void expect_but_free_blocks(const gen_memory_estimate* estimate, const char* key, size_t counted) {
+  const size_t foretold = figure(estimate, key);
+  const size_t most_free = 1 << 20;
+  if (foretold > counted + 4096 || foretold + most_free < counted) {
+    fail_msg("%s: foretold %zu, counted %zu", key, foretold, counted);
+  }
+}
+
 static gen_model_options* options_of(const char* layers, int32_t context) {
   gen_model_options* load = NULL;
   assert_ok(gen_model_options_new(&load, &error), error);
@@ -171,7 +180,9 @@ static size_t compare_filling(const char* layers, const char* key, const char* v
   const int largest = how.sampled || strcmp(how.megakernel, "off") == 0;
   (sure && largest ? expect_same : expect_no_less)(estimate, "device_peak", seen.device.peak);
   (sure ? expect_close : expect_no_less)(estimate, "workspace", workspace);
-  (sure ? expect_close : expect_no_less)(estimate, "device_workspace", device_workspace);
+  const int pooled = strcmp(key, "paged_kv") == 0;
+  (pooled ? expect_but_free_blocks : sure ? expect_close : expect_no_less)(estimate, "device_workspace",
+                                                                           device_workspace);
   const size_t foretold = figure(estimate, "device_peak");
   gen_result_free(result);
   gen_sampling_free(s);
