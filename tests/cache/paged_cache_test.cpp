@@ -140,6 +140,21 @@ TEST(PagedCache, WhatDoesNotFitChangesNothing) {
   EXPECT_EQ(second->length(), 40);
 }
 
+// It cannot write into the shared block, and the other's end lets it.
+TEST(PagedCache, WhoSharesItsLastBlockHasNotAllRoom) {
+  auto pool = make_pool("fp32", 16);
+  const auto all = static_cast<int32_t>(pool->blocks().capacity());
+  auto cache = make(pool, 100000);
+  ASSERT_TRUE(append(*cache, std::vector<uint32_t>(static_cast<size_t>(all) * 16 - 1, 3)).ok());
+  EXPECT_TRUE(cache->has_all_room());
+  auto fork = std::move(cache->fork()).value();
+  EXPECT_FALSE(cache->has_all_room());
+  EXPECT_EQ(append(*cache, {4}).code(), Code::kPoolExhausted);
+  fork.reset();
+  EXPECT_TRUE(cache->has_all_room());
+  ASSERT_TRUE(append(*cache, {4}).ok());
+}
+
 TEST(PagedCache, ForksShareUntilOneWrites) {
   auto pool = make_pool("fp32", 16);
   const size_t all = pool->blocks().capacity();

@@ -152,7 +152,7 @@ class PagedCache final : public KvCache, public SharesBlocks {
   }
   [[nodiscard]] bool has_all_room() const noexcept override {
     BlockPool& pool = pool_->blocks();
-    return pool.obtainable() + held_blocks() >= pool.capacity();
+    return copies(1) == 0 && pool.obtainable() + held_blocks() >= pool.capacity();
   }
   [[nodiscard]] int32_t most_room() const noexcept override {
     return room_while([&](size_t pieces) {
