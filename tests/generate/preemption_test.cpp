@@ -8,6 +8,7 @@
 #include <chrono>
 #include <thread>
 
+#include "base/metrics_memory.h"
 #include "base/rng.h"
 #include "generate/batch_run.h"
 #include "generate/loop/generation.h"
@@ -38,6 +39,7 @@ struct Pooled {
     GeneratorOptions options;
     options.prefill_chunk = 5;
     options.max_sequences = max_sequences;
+    options.metrics = metrics;
     if (patience == Patience::kEndless) {
       options.max_starving = options.least_starving = std::chrono::hours(1);
     }
@@ -51,6 +53,7 @@ struct Pooled {
   }
   std::shared_ptr<Session> session() const { return std::move(generator->new_session()).value(); }
 
+  std::shared_ptr<MetricsMemory> metrics = std::make_shared<MetricsMemory>();
   std::shared_ptr<std::atomic<int32_t>> pool;
   std::shared_ptr<test::FakeTokenizer> tokenizer;
   std::shared_ptr<test::FakeModel> model;
@@ -263,6 +266,7 @@ TEST(Preemption, OpenStreamsKeepTheirs) {
   EXPECT_TRUE((*event)->done);
   EXPECT_EQ(second->result().status.code(), Code::kPoolExhausted);
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
+  EXPECT_EQ(world.metrics->snapshot().value("queue_length"), 0);  // it waits no longer
   second.reset();
   while (!first->ended()) ASSERT_TRUE(first->next().ok());
   EXPECT_EQ(first->result().tokens, alone(11, 25));

@@ -52,6 +52,12 @@ void Scheduler::lead(RequestQueue::Lock* lock, bool patient) {
   lock->lock();
   queue_.end_step(slices, end - begin);
   if (!progress) queue_.relieve(lock, slices, patient, begin);
+  // Calls that have failed or were cancelled wait no longer.
+  if (metrics_.active() && (slices.empty() || !progress) && queue_.waiting().empty()) {
+    lock->unlock();
+    metrics_.set(metric::kQueueLength, 0);
+    lock->lock();
+  }
   queue_.leave_lead();
 }
 
