@@ -20,7 +20,7 @@ struct Imatrix {
   std::string file;
   std::string out;
   int32_t context = 512;
-  bool has_context = false;  // --context was given
+  bool has_context = false;  // --window was given
   int32_t chunks = 0;        // 0: all of the text
 };
 
@@ -45,7 +45,7 @@ void imatrix(const Imatrix& options) {
   if (tokens.empty()) throw Failure("'" + options.file + "' has no tokens");
   const int32_t most = gen_model_config_max_seq_len(gen_model_get_config(model.get()));
   if (options.has_context && options.context > most) {
-    throw Failure("--context " + std::to_string(options.context) + " above " +
+    throw Failure("--window " + std::to_string(options.context) + " above " +
                   std::to_string(most) + ", the model's context");
   }
   const int32_t context = std::min(options.context, most);
@@ -70,14 +70,14 @@ void add_imatrix(CLI::App& app) {
   command->add_option("-f,--file", options->file, "UTF-8 text to measure with")->required();
   command->add_option("-o,--output", options->out, "GGUF file to write")->required();
   command
-      ->add_option("--context", options->context, "tokens per window, at most the model's context")
+      ->add_option("--window", options->context, "tokens per window, at most the model's context")
       ->check(CLI::Range(2, 1 << 20))
       ->capture_default_str();
   command->add_option("--chunks", options->chunks, "windows to evaluate; 0 for the whole text")
       ->check(CLI::Range(0, 1 << 20))
       ->capture_default_str();
   command->callback([options, command] {
-    options->has_context = command->count("--context") > 0;
+    options->has_context = command->count("--window") > 0;
     imatrix(*options);
   });
 }

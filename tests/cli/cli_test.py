@@ -361,19 +361,19 @@ class Forms(unittest.TestCase):
             text, made, again = (os.path.join(folder, name) for name in ("a text.txt", "made.gguf", "again.gguf"))
             with open(text, "w") as file:
                 file.write("Once upon a time there was a fox, and it ran. " * 40)
-            done = generate("imatrix", "-m", DRAFT, "-f", text, "-o", made, "--context", "32")
+            done = generate("imatrix", "-m", DRAFT, "-f", text, "-o", made, "--window", "32")
             self.assertEqual((done.returncode, done.stderr), (0, b""))
             self.assertEqual(done.stdout.decode(), f"{made}: {os.path.getsize(made)} bytes\n")
             with open(made, "rb") as file:
                 data = file.read()
             for name in (b"general.type", b"imatrix", b"a text.txt", b"blk.0.attn_q.weight.in_sum2", b"blk.1.ffn_down.weight.counts"):
                 self.assertIn(name, data)
-            self.assertEqual(generate("imatrix", "-m", DRAFT, "-f", text, "-o", again, "--context", "32", "-t", "1").returncode, 0)
+            self.assertEqual(generate("imatrix", "-m", DRAFT, "-f", text, "-o", again, "--window", "32", "-t", "1").returncode, 0)
             with open(again, "rb") as file:
                 self.assertEqual(file.read(), data)
             windows = self.number_of(data, b"imatrix.chunk_count")
             self.assertGreater(windows, 3)
-            self.assertEqual(generate("imatrix", "-m", DRAFT, "-f", text, "-o", again, "--context", "32", "--chunks", "2").returncode, 0)
+            self.assertEqual(generate("imatrix", "-m", DRAFT, "-f", text, "-o", again, "--window", "32", "--chunks", "2").returncode, 0)
             with open(again, "rb") as file:
                 self.assertEqual(self.number_of(file.read(), b"imatrix.chunk_count"), 2)
             plain, weighted = (os.path.join(folder, name) for name in ("plain", "weighted"))
@@ -1080,10 +1080,10 @@ class Errors(unittest.TestCase):
             self.refused("is a file to read", "imatrix", "-m", DRAFT, "-f", text, "-o", DRAFT)
             self.refused("is a file to read", "imatrix", "-m", DRAFT, "-f", text, "-o", text)
             self.refused("has no tokens", "imatrix", "-m", DRAFT, "-f", "/dev/null", "-o", made)
-            self.refused("--context", "imatrix", "-m", DRAFT, "-f", text, "-o", made, "--context", "1", code=2)
+            self.refused("--window", "imatrix", "-m", DRAFT, "-f", text, "-o", made, "--window", "1", code=2)
             most = answer("inspect", DRAFT, "--json")["max_seq_len"]
-            self.refused(f"--context {most + 1} above {most}, the model's context", "imatrix", "-m", DRAFT, "-f", text, "-o", made,
-                         "--context", str(most + 1))
+            self.refused(f"--window {most + 1} above {most}, the model's context", "imatrix", "-m", DRAFT, "-f", text, "-o", made,
+                         "--window", str(most + 1))
             self.refused(f"--window {most + 1} above {most}, the model's context", "perplexity", "-m", DRAFT, "-f", text,
                          "--window", str(most + 1))
             self.refused("--output", "imatrix", "-m", DRAFT, "-f", text, code=2)
