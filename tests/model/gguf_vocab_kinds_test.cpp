@@ -181,8 +181,14 @@ TEST(VocabKinds, AnyPartOfASplitModel) {
   const auto tokenizer = load(second);
   ASSERT_TRUE(tokenizer);
   EXPECT_EQ(encode(*tokenizer, "\n\n"), encode(*load(first), "\n\n"));
+  // What is wrong with the first part is said under its name.
+  const std::string name = "'" + std::filesystem::path(first).filename().string() + "': ";
   std::ofstream(first, std::ios::binary) << "no model";
-  EXPECT_EQ(load_tokenizer_file(second).status().code(), Code::kFormat);
+  EXPECT_EQ(load_tokenizer_file(second).status().message(),
+            name + "magic: not a GGUF file (it must begin with the bytes GGUF)");
+  std::filesystem::copy_file(second, first, std::filesystem::copy_options::overwrite_existing);
+  EXPECT_EQ(load_tokenizer_file(second).status().message(),
+            name + "metadata 'split.no': 1 (from 0), but the file name says part 1");
   std::filesystem::remove(first);
   std::filesystem::remove(second);
 }
@@ -211,6 +217,8 @@ TEST(VocabKinds, WhatIsNoModelIsNamed) {
             (std::vector<std::string>{"magic: neither a GGUF file nor a SentencePiece model",
                                       "magic: not a GGUF file (it must begin with the bytes "
                                       "GGUF)"}));
+  EXPECT_EQ(load_tokenizer_file(path, "qwen2").status().message(),
+            "magic: neither a GGUF file nor a SentencePiece model");
   EXPECT_EQ(refusals("\x0A\x05")[0], "sentencepiece model: broken field at byte 0 of 2");
   std::filesystem::remove(path);
 }

@@ -39,13 +39,6 @@ Result<SplitKeys> read_split_keys(const Metadata& metadata) {
   return keys;
 }
 
-/// The message of a failure in a part other than the first, with the part's name in front.
-Status in_part(const Status& status, const std::string& path) noexcept {
-  const std::string_view name = std::string_view(path).substr(path.find_last_of('/') + 1);
-  return error(status.code(), "'%.*s': %s", static_cast<int>(std::min<size_t>(name.size(), 200)),
-               name.data(), status.message());
-}
-
 struct OpenPart {
   MappedFile file;
   Part part;

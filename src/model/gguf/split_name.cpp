@@ -44,4 +44,10 @@ std::string split_path(std::string_view prefix, int number, int count) {
   return std::string(prefix) + tail;
 }
 
+Status in_part(const Status& status, std::string_view path) noexcept {
+  const std::string_view name = path.substr(path.find_last_of('/') + 1);
+  return error(status.code(), "'%.*s': %s", static_cast<int>(std::min<size_t>(name.size(), 200)),
+               name.data(), status.message());
+}
+
 }  // namespace gen::gguf

@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/status.h"
+
 namespace gen::gguf {
 
 struct SplitName {
@@ -18,5 +20,7 @@ struct SplitName {
 std::optional<SplitName> parse_split_name(std::string_view path);
 /// Path of part `number`, from 1. Both numbers are at most 99999.
 std::string split_path(std::string_view prefix, int number, int count);
+/// The message of a failure in a part other than the named file, with the part's name in front.
+Status in_part(const Status& status, std::string_view path) noexcept;
 
 }  // namespace gen::gguf

@@ -45,12 +45,33 @@ Result<std::shared_ptr<const tokenizer::Tokenizer>> load_sentencepiece(
   // the file meanwhile.
   GEN_ASSIGN(const MappedFile file, MappedFile::open(path, MappedFile::Mode::kRead));
   GEN_TRY(check_no_other_file(file.bytes()));
-  if (!pre_tokenizer.empty()) return no_pre_tokenizer(pre_tokenizer, "SentencePiece");
   auto made = tokenizer::load_sentencepiece_model(file.bytes());
+  if (made.ok() && !pre_tokenizer.empty()) return no_pre_tokenizer(pre_tokenizer, "SentencePiece");
   // Such a file begins with its first piece.
   constexpr auto kFirstField = std::byte{0x0A};
   if (made.ok() || file.bytes()[0] == kFirstField) return made;
   return error(Code::kFormat, "magic: neither a GGUF file nor a SentencePiece model");
+}
+
+Result<std::shared_ptr<const tokenizer::Tokenizer>> load_from_metadata(
+    std::shared_ptr<const Metadata> metadata, std::string_view pre_tokenizer) {
+  std::vector<TensorInfo> none;
+  GEN_ASSIGN(const compat::Translated translated, compat::translate(std::move(metadata), none));
+  GEN_ASSIGN(auto spec, read_vocab(*translated.metadata, pre_tokenizer));
+  return tokenizer::create_tokenizer(std::move(spec));
+}
+
+Result<std::shared_ptr<const tokenizer::Tokenizer>> load_from_first(
+    const std::string& path, std::string_view pre_tokenizer) {
+  GEN_ASSIGN(const MappedFile file, MappedFile::open(path));
+  GEN_ASSIGN(auto metadata, parse_metadata(file.bytes()));
+  GEN_ASSIGN(const uint32_t number, metadata->get_u32("split.no", 0));
+  if (number != 0) {
+    return error(Code::kFormat,
+                 "metadata 'split.no': %" PRIu32 " (from 0), but the file name says part 1",
+                 number);
+  }
+  return load_from_metadata(std::move(metadata), pre_tokenizer);
 }
 
 }  // namespace
@@ -60,16 +81,10 @@ Result<std::shared_ptr<const tokenizer::Tokenizer>> load_tokenizer_file(
   GEN_ASSIGN(std::shared_ptr<const Metadata> metadata, metadata_of(path));
   if (metadata == nullptr) return load_sentencepiece(path, pre_tokenizer);
   GEN_ASSIGN(const std::string first, first_part(path, *metadata));
-  if (!first.empty()) {
-    GEN_ASSIGN(metadata, metadata_of(first));
-    if (metadata == nullptr) {
-      return error(Code::kFormat, "part 1: '%.600s' is not a GGUF file", first.c_str());
-    }
-  }
-  std::vector<TensorInfo> none;
-  GEN_ASSIGN(const compat::Translated translated, compat::translate(std::move(metadata), none));
-  GEN_ASSIGN(auto spec, read_vocab(*translated.metadata, pre_tokenizer));
-  return tokenizer::create_tokenizer(std::move(spec));
+  if (first.empty()) return load_from_metadata(std::move(metadata), pre_tokenizer);
+  auto made = load_from_first(first, pre_tokenizer);
+  if (made.ok() || made.status().code() == Code::kIo) return made;
+  return in_part(made.status(), first);
 }
 
 }  // namespace gen::gguf
