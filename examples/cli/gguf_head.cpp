@@ -227,7 +227,8 @@ bool read_part(const std::string& path, GgufHead* head) {
   return true;
 }
 
-/// Paths of all parts of a split model, or the path alone.
+}  // namespace
+
 std::vector<std::string> parts_of(const std::string& path) {
   constexpr size_t kTail = 20;  // "-00001-of-00003.gguf"
   constexpr unsigned kMostParts = 999;
@@ -247,8 +248,6 @@ std::vector<std::string> parts_of(const std::string& path) {
   }
   return paths;
 }
-
-}  // namespace
 
 uint64_t GgufHead::size() const {
   uint64_t bytes = 0;

@@ -47,6 +47,9 @@ inline constexpr uint64_t kGgufArray = 1024;
 inline constexpr uint64_t kGgufFirst = 8;        // elements shown of a longer array
 inline constexpr uint64_t kGgufEntries = 65536;  // of the metadata, at most
 
+/// Paths of all parts of a split model ("name-00001-of-00003.gguf"), or the path alone.
+std::vector<std::string> parts_of(const std::string& path);
+
 /// Of the file and, if it is a part of a split model ("name-00001-of-00003.gguf"), of all parts
 /// beside it. Nothing if the first part cannot be read, is not GGUF of version 2 or 3, or ends
 /// within its metadata.

@@ -8,6 +8,7 @@
 #include <system_error>
 #include <vector>
 
+#include "gguf_head.h"
 #include "model_file.h"
 #include "new_model.h"
 #include "text_file.h"
@@ -24,19 +25,11 @@ struct Imatrix {
   int32_t chunks = 0;        // 0: all of the text
 };
 
-/// How many tokens the tokenizer puts before a text.
-size_t n_before(const Model& model) {
-  gen_error error;
-  size_t n = 0;
-  check(gen_tokenizer_encode(gen_model_tokenizer(model.get()), "", 0, GEN_ENCODE_ADD_BOS, nullptr,
-                             0, &n, &error),
-        error);
-  return n;
-}
-
 void imatrix(const Imatrix& options) {
   std::error_code ignored;
-  for (const std::string& in : {find_file(options.model.path, "story.gguf"), options.file}) {
+  std::vector<std::string> read = parts_of(find_file(options.model.path, "story.gguf"));
+  read.push_back(options.file);
+  for (const std::string& in : read) {
     if (std::filesystem::equivalent(in, options.out, ignored))
       throw Failure("out '" + options.out + "' is a file to read");
   }
@@ -45,12 +38,12 @@ void imatrix(const Imatrix& options) {
   if (tokens.empty()) throw Failure("'" + options.file + "' has no tokens");
   const int32_t most = gen_model_config_max_seq_len(gen_model_get_config(model.get()));
   if (options.has_context && options.context > most) {
-    throw Failure("--window " + std::to_string(options.context) + " above " +
-                  std::to_string(most) + ", the model's context");
+    throw Failure("--window " + std::to_string(options.context) + " above " + std::to_string(most) +
+                  ", the model's context");
   }
   const int32_t context = std::min(options.context, most);
   if (options.chunks > 0) {
-    const auto fresh = static_cast<size_t>(context) - n_before(model);
+    const auto fresh = static_cast<size_t>(context) - tokens_before(model).size();
     tokens.resize(std::min(tokens.size(), static_cast<size_t>(options.chunks) * fresh));
   }
   const std::string name = std::filesystem::path(options.file).filename().string();

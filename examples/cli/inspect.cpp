@@ -10,6 +10,8 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <system_error>
+#include <utility>
 
 #include "gguf_head.h"
 #include "gguf_types.h"
@@ -50,6 +52,19 @@ void record_pass(const Model& model, const gen_tracer* tracer) {
   check(status, error);
 }
 
+/// A file that does not stay.
+struct Removed {
+  explicit Removed(std::string name) : path(std::move(name)) {}
+  Removed(const Removed&) = delete;
+  Removed& operator=(const Removed&) = delete;
+  ~Removed() {
+    std::error_code ignored;
+    std::filesystem::remove(path, ignored);
+  }
+
+  std::string path;
+};
+
 /// Runs Graphviz; false if it is not installed.
 bool run_dot(const std::string& type, const std::string& from, const std::string& to) {
   const std::string format = "-T" + type;
@@ -76,12 +91,13 @@ void draw(const Model& model, const std::string& path) {
     return;
   }
   const bool is_dot = extension == ".dot" || extension == ".gv" || extension.size() < 2;
-  const std::string dot = is_dot ? path : path + ".dot";
-  check(gen_tracer_write_dot(tracer.get(), dot.c_str(), &error), error);
-  if (is_dot) return;
-  const bool drawn = run_dot(extension.substr(1), dot, path);
-  std::filesystem::remove(dot);
-  if (!drawn) {
+  if (is_dot) {
+    check(gen_tracer_write_dot(tracer.get(), path.c_str(), &error), error);
+    return;
+  }
+  const Removed dot(path + "." + std::to_string(getpid()) + ".dot");
+  check(gen_tracer_write_dot(tracer.get(), dot.path.c_str(), &error), error);
+  if (!run_dot(extension.substr(1), dot.path, path)) {
     throw Failure("--graph " + path + ": " + extension +
                   " needs Graphviz, which is not installed; .dot and .json do not");
   }

@@ -50,7 +50,26 @@ std::string why_unused(const std::string& name, int64_t layers) {
                        [&](std::string_view stem) { return name.starts_with(stem); });
   };
   const LayerName place = layer_name(name);
-  if (begins({"v.", "a.", "mm.", "vision", "audio", "model.vision", "model.audio", "clip."})) {
+  if (begins({"v.",
+              "a.",
+              "s.",
+              "mm.",
+              "clip.",
+              "vision.",
+              "vision_",
+              "visual.",
+              "audio.",
+              "audio_",
+              "resampler.",
+              "multi_modal_projector.",
+              "model.vision",
+              "model.visual",
+              "model.audio",
+              "model.multi_modal_projector.",
+              "model.embed_vision.",
+              "model.embed_audio.",
+              "model.image_newline",
+              "image_newline"})) {
     return "pictures and sound, which are not supported";
   }
   if ((place.stem == "blk" && place.layer >= layers) || begins({"eagle.", "mtp.", "nextn."}) ||

@@ -138,7 +138,6 @@ void perplexity(const Perplexity& options) {
   const Model model = load_model(options.model);
   const gen_model_config* config = gen_model_get_config(model.get());
   const auto vocab = static_cast<size_t>(gen_model_config_vocab_size(config));
-  const int32_t bos = gen_model_config_bos(config);
   const int32_t most = gen_model_config_max_seq_len(config);
   if (options.has_window && options.window > most) {
     throw Failure("--window " + std::to_string(options.window) + " above " + std::to_string(most) +
@@ -146,7 +145,11 @@ void perplexity(const Perplexity& options) {
   }
   const std::vector<int32_t> tokens = tokens_of_file(model, find_file(options.file, "heldout.txt"));
   const auto width = static_cast<size_t>(std::min(options.window, most));
-  const size_t fresh = bos >= 0 ? width - 1 : width;
+  const std::vector<int32_t> before = tokens_before(model);
+  if (width < 2 || width <= before.size()) {
+    throw Failure("a context of " + std::to_string(most) + " has no token that others precede");
+  }
+  const size_t fresh = width - before.size();
   if (tokens.size() < 2) throw Failure("the text has fewer than 2 tokens");
 
   Scores scores;
@@ -154,9 +157,7 @@ void perplexity(const Perplexity& options) {
     ProgressBar bar("scoring");
     for (size_t begin = 0; begin < tokens.size(); begin += fresh) {
       const size_t end = std::min(begin + fresh, tokens.size());
-      std::vector<int32_t> window;
-      window.reserve(width);
-      if (bos >= 0) window.push_back(bos);
+      std::vector<int32_t> window = before;
       window.insert(window.end(), tokens.begin() + static_cast<std::ptrdiff_t>(begin),
                     tokens.begin() + static_cast<std::ptrdiff_t>(end));
       score_window(model, options, window, vocab, &scores);

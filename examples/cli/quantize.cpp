@@ -62,7 +62,12 @@ void add_quantize(CLI::App& app) {
                    "several times, the first that matches counts")
       ->type_name("PATTERN=TYPE")
       ->allow_extra_args(false);
-  command->callback([options] { quantize(*options); });
+  command->callback([options, command] {
+    if (options->importance.empty() && command->count("--importance") > 0) {
+      throw Failure("--importance: an empty file name", 2);
+    }
+    quantize(*options);
+  });
 }
 
 }  // namespace cli

@@ -55,4 +55,16 @@ inline std::vector<int32_t> tokens_of_file(const Model& model, const std::string
   return ids;
 }
 
+/// What the tokenizer puts before a text.
+inline std::vector<int32_t> tokens_before(const Model& model) {
+  const gen_tokenizer* tokenizer = gen_model_tokenizer(model.get());
+  gen_error error;
+  size_t n = 0;
+  check(gen_tokenizer_encode(tokenizer, "", 0, GEN_ENCODE_ADD_BOS, nullptr, 0, &n, &error), error);
+  std::vector<int32_t> ids(n);
+  check(gen_tokenizer_encode(tokenizer, "", 0, GEN_ENCODE_ADD_BOS, ids.data(), n, &n, &error),
+        error);
+  return ids;
+}
+
 }  // namespace cli

@@ -26,6 +26,20 @@ constexpr mode_t kOwner = S_IRUSR | S_IWUSR;
 constexpr mode_t kEverybody = kOwner | S_IRGRP | S_IWGRP | S_IROTH | S_IWOTH;
 constexpr mode_t kPermissions = S_IRWXU | S_IRWXG | S_IRWXO;
 
+/// The path that a link names which leads to no file yet.
+Result<std::string> behind_links(const std::string& path) {
+  std::filesystem::path at = path;
+  constexpr int kMostLinks = 40;
+  for (int links = 0; links <= kMostLinks; ++links) {
+    std::error_code failure;
+    if (!std::filesystem::is_symlink(at, failure)) return at.string();
+    const std::filesystem::path to = std::filesystem::read_symlink(at, failure);
+    if (failure) return io_error("write", path, failure.value());
+    at = at.parent_path() / to;
+  }
+  return io_error("write", path, ELOOP);
+}
+
 }  // namespace
 
 NewFile::NewFile(NewFile&& other) noexcept
@@ -58,7 +72,9 @@ Result<NewFile> NewFile::create(const std::string& path, Access access) {
   NewFile file;
   file.path_ = path;
   struct stat info {};
-  if (::stat(path.c_str(), &info) == 0) {
+  if (::stat(path.c_str(), &info) != 0) {
+    GEN_ASSIGN(file.path_, behind_links(path));
+  } else {
     if (S_ISDIR(info.st_mode)) return io_error("write", path, EISDIR);
     if (!S_ISREG(info.st_mode)) return io_error("write", path, ENODEV);
     std::error_code failure;

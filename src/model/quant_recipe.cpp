@@ -149,6 +149,7 @@ bool gives_more(const QuantRecipe& recipe) noexcept {
 }  // namespace rows
 
 constexpr size_t kShownName = 200;  // bytes of a tensor's name in messages
+constexpr int64_t kMostLayers = int64_t{1} << 20;
 
 /// The N of "blk.N.…", or -1.
 int64_t layer_of(std::string_view name) noexcept {
@@ -157,7 +158,41 @@ int64_t layer_of(std::string_view name) noexcept {
   int64_t layer = -1;
   const char* end = name.data() + name.size();
   const auto [stop, failure] = std::from_chars(name.data() + kPrefix.size(), end, layer);
-  return failure == std::errc() && stop != end && *stop == '.' ? layer : -1;
+  const bool whole = failure == std::errc() && stop != end && *stop == '.';
+  return whole && layer <= kMostLayers ? layer : -1;
+}
+
+/// Small matrices, some of which are no weights of products. llama.cpp keeps their types, too, and
+/// has no convolution of another type than F32.
+bool keeps_type(std::string_view name) noexcept {
+  constexpr std::string_view kKept[] = {"_norm.weight",
+                                        "ffn_gate_inp.weight",
+                                        "ssm_conv1d",
+                                        "shortconv.conv.weight",
+                                        "attn_rel_b.weight",
+                                        "altup",
+                                        "laurel",
+                                        "per_layer_model_proj",
+                                        "indexer.k_proj.weight",
+                                        "indexer.q_proj.weight",
+                                        "time_mix_first.weight",
+                                        "time_mix_w0.weight",
+                                        "time_mix_w1.weight",
+                                        "time_mix_w2.weight",
+                                        "time_mix_v0.weight",
+                                        "time_mix_v1.weight",
+                                        "time_mix_v2.weight",
+                                        "time_mix_a0.weight",
+                                        "time_mix_a1.weight",
+                                        "time_mix_a2.weight",
+                                        "time_mix_g1.weight",
+                                        "time_mix_g2.weight",
+                                        "time_mix_decay_w1.weight",
+                                        "time_mix_decay_w2.weight",
+                                        "time_mix_lerp_fused.weight"};
+  const auto is_part = [name](std::string_view part) { return name.find(part) != name.npos; };
+  return name == "position_embd.weight" || name == "token_types.weight" ||
+         std::any_of(std::begin(kKept), std::end(kKept), is_part);
 }
 
 /// The first and last eighth of the layers, and every third between: errors there matter most.
@@ -186,6 +221,11 @@ bool fits(DType type, int64_t row) noexcept {
 }
 
 bool is_float(DType type) noexcept { return quant::find_format(type) != nullptr; }
+
+// Vectors are small and need their precision.
+bool is_vector(const gguf::TensorInfo& tensor) noexcept {
+  return tensor.elements() == tensor.shape[0];
+}
 
 }  // namespace
 
@@ -237,11 +277,8 @@ DType TypeChooser::choose(const gguf::TensorInfo& tensor) const {
 }
 
 bool TypeChooser::is_weight(const gguf::TensorInfo& tensor) const {
-  const std::string_view name = tensor.name;
-  // Only matrices are weights of products; all other tensors are small and need their precision.
-  const bool is_vector = tensor.elements() == tensor.shape[0];
-  return is_float(tensor.type) && !is_vector && name.ends_with(".weight") &&
-         !name.ends_with("_norm.weight") && !name.ends_with("ffn_gate_inp.weight");
+  return is_float(tensor.type) && !is_vector(tensor) && tensor.name.ends_with(".weight") &&
+         !keeps_type(tensor.name);
 }
 
 bool TypeChooser::applies(const RecipeRule& rule, std::string_view name) const {
@@ -284,7 +321,10 @@ DType TypeChooser::wanted(const gguf::TensorInfo& tensor) const {
   if (!is_float(tensor.type)) return tensor.type;
   const std::string_view name = tensor.name;
   const bool is_media = gguf::is_media_tensor(name);
-  if (!is_weight(tensor)) return is_media ? tensor.type : DType::kF32;
+  if (!is_weight(tensor)) {
+    const bool widens = is_vector(tensor) || recipe_.base == DType::kF32;
+    return widens && !is_media ? DType::kF32 : tensor.type;
+  }
   for (const TypePattern& pattern : options_.types) {
     if (matches_pattern(pattern.pattern, name)) return pattern.type;
   }

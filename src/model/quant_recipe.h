@@ -68,8 +68,8 @@ class TypeChooser {
   TypeChooser(const QuantRecipe& recipe, const QuantOptions& options, const gguf::GgufFile& file);
 
   /// Vectors become F32. Matrices get the type of their pattern or of the recipe, or the nearest
-  /// type that can store rows of their length. Tensors that are not weights (integers, F64) are
-  /// kept, and so are types without a codec, which the caller must refuse.
+  /// type that can store rows of their length. What is not multiplied with rows, or small, is kept,
+  /// and so are integers, F64 and types without a codec, which the caller must refuse.
   [[nodiscard]] DType choose(const gguf::TensorInfo& tensor) const;
   /// The type of the pattern or recipe, whether or not rows of that length can be stored as it.
   [[nodiscard]] DType wanted(const gguf::TensorInfo& tensor) const;

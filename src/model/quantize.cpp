@@ -20,6 +20,7 @@
 #include "model/gguf/gguf_writer.h"
 #include "model/gguf/tensor_role.h"
 #include "model/importance_check.h"
+#include "model/importance_form.h"
 #include "model/tensor_scale.h"
 #include "quant/format.h"
 
@@ -339,6 +340,12 @@ class Quantizer {
 
 Status quantize(const gguf::GgufFile& file, const QuantRecipe& recipe, const QuantOptions& options,
                 ThreadPool& pool, const std::function<bool(double)>& progress, NewFile& out) {
+  const auto kind = file.metadata().get_string("general.type", "");
+  if (kind.ok() && (*kind == "adapter" || *kind == kImportanceType)) {
+    return error(Code::kUnsupported,
+                 "metadata 'general.type': \"%s\"; the weights of models are quantised",
+                 kind->c_str());
+  }
   return Quantizer(file, &recipe, options, nullptr, pool, progress, out).run();
 }
 

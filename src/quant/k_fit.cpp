@@ -135,7 +135,7 @@ Fit RunFit::solve(const Sums& sums) const {
 }
 
 Fit RunFit::best() const {
-  if (!(width_ > 0.0F)) return {};
+  if (!(width_ > 0.0F)) return {0.0F, 0.0F - low_, 0.0F};
   Fit best = {width_ / top_, -low_, error_of(width_ / top_, -low_)};
   // Levels from a little fewer to a little more than there are over the full width: the outermost
   // weights may saturate if the others gain by it.

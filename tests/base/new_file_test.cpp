@@ -75,6 +75,20 @@ TEST_F(NewFileTest, ReplacesWhatWasThereOnlyWhenFinished) {
   EXPECT_EQ(files(), 2U);
 }
 
+TEST_F(NewFileTest, ALinkThatLeadsNowhereStays) {
+  fs::create_directory(at("folder"));
+  fs::create_symlink("second", at("first"));
+  fs::create_symlink("folder/a", at("second"));
+  auto made = NewFile::create(at("first"));
+  ASSERT_TRUE(made.ok());
+  EXPECT_TRUE(made->write(bytes("new")).ok());
+  EXPECT_TRUE(made->finish().ok());
+  EXPECT_EQ(content(at("folder/a")), "new");
+  EXPECT_TRUE(fs::is_symlink(at("first")) && fs::is_symlink(at("second")));
+  fs::create_symlink("round", at("round"));
+  EXPECT_EQ(NewFile::create(at("round")).status().code(), Code::kIo);
+}
+
 TEST_F(NewFileTest, TwoWritersDoNotMeet) {
   auto first = NewFile::create(at("a"));
   auto second = NewFile::create(at("a"));
@@ -156,8 +170,8 @@ TEST_F(NewFileTest, KeepsTheGroupOfWhatWasThere) {
 }
 
 TEST_F(NewFileTest, ADiskThatIsFullIsAnError) {
-  // A limit on the size of files stands for the end of the disk. The signal that comes with it would
-  // end the test.
+  // A limit on the size of files stands for the end of the disk. The signal that comes with it
+  // would end the test.
   rlimit old{};
   ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &old), 0);
   const auto handler = std::signal(SIGXFSZ, SIG_DFL);

@@ -11,6 +11,7 @@ import os
 import pty
 import re
 import resource
+import shutil
 import signal
 import struct
 import subprocess
@@ -173,11 +174,21 @@ class Forms(unittest.TestCase):
             with open(os.path.join(folder, "dot"), "w") as file:
                 file.write('#!/bin/sh\n[ "$1 $2" = "-Tsvg -o" ] && { echo "<svg>"; /bin/cat "$4"; } >"$3"\n')
             os.chmod(os.path.join(folder, "dot"), 0o755)
+            with open(path + ".dot", "w") as file:
+                file.write("somebody's")
             done = generate("inspect", "-m", DRAFT, "--graph", path, environment={"PATH": folder})
             self.assertEqual((done.returncode, done.stderr), (0, b""))
             with open(path) as file:
                 self.assertTrue(file.read().startswith("<svg>\ndigraph trace {"))
-            self.assertFalse(os.path.exists(path + ".dot"))
+            with open(path + ".dot") as file:
+                self.assertEqual(file.read(), "somebody's")
+            os.remove(path + ".dot")
+            with open(os.path.join(folder, "dot"), "w") as file:
+                file.write("#!/bin/sh\nexit 3\n")
+            done = generate("inspect", "-m", DRAFT, "--graph", path, environment={"PATH": folder})
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(b"dot could not draw", done.stderr)
+            self.assertEqual(sorted(os.listdir(folder)), ["dot", "pass.json", "pass.svg"])
             os.remove(os.path.join(folder, "dot"))
             # Without Graphviz in the path.
             done = generate("inspect", "-m", DRAFT, "--graph", path, environment={"PATH": folder})
@@ -1087,7 +1098,12 @@ class Errors(unittest.TestCase):
             self.refused(f"--window {most + 1} above {most}, the model's context", "perplexity", "-m", DRAFT, "-f", text,
                          "--window", str(most + 1))
             self.refused("--output", "imatrix", "-m", DRAFT, "-f", text, code=2)
+            self.refused("a context of 1 has no token that others precede", "perplexity", "-m", DRAFT, "-f", text, "--ctx", "1")
             self.assertEqual(os.listdir(folder), [])
+            parts = [os.path.join(folder, f"m-0000{n}-of-00002.gguf") for n in (1, 2)]
+            for part in parts:
+                shutil.copy(DRAFT, part)
+            self.refused("is a file to read", "imatrix", "-m", parts[0], "-f", text, "-o", parts[1])
 
     def test_quantize_refuses(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -1096,6 +1112,7 @@ class Errors(unittest.TestCase):
             self.refused("no/such.gguf", "quantize", "no/such.gguf", made, "Q8_0")
             self.refused("no/such/out.gguf", "quantize", DRAFT, "no/such/out.gguf", "Q8_0")
             self.refused("draft.gguf", "quantize", DRAFT, DRAFT, "Q8_0")
+            self.refused("--importance: an empty file name", "quantize", DRAFT, made, "Q8_0", "--importance", "", code=2)
             self.assertEqual(os.listdir(folder), [])
 
     def test_help_promises_what_is_taken(self):

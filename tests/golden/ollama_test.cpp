@@ -11,13 +11,17 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "golden/random_models.h"
 #include "model/gguf/gguf_file.h"
+#include "model/gguf/tokenizer_file.h"
 #include "support/gguf_rewrite.h"
 #include "support/gguf_writer.h"
 
@@ -515,6 +519,46 @@ TEST(OllamasFiles, HostileMetadataIsRefused) {
         file.set("tokenizer.ggml.scores", std::vector<uint32_t>{1});
       },
       "tokenizer.ggml.scores");
+}
+
+/// Files of Mistral 3 with pictures are known by their tensors alone.
+TEST(OllamasFiles, TheTokenizerAloneIsTheModels) {
+  const std::string path = ::testing::TempDir() + "ollamas_words_" + std::to_string(::getpid());
+  // Digits are words of their own with "tekken", runs of them one word with "default".
+  const auto pieces_of_12 = [&](GgufRewrite file) {
+    const auto texts = [](std::initializer_list<const char*> all) {
+      std::string typed =
+          GgufRewrite::raw(9U) + GgufRewrite::raw(8U) + GgufRewrite::raw(uint64_t{all.size()});
+      for (const char* one : all) typed += GgufRewrite::text(one);
+      return typed;
+    };
+    file.set("tokenizer.ggml.model", "gpt2");
+    file.set("tokenizer.ggml.pre", "default");
+    file.set("tokenizer.ggml.tokens", "");
+    file.set("tokenizer.ggml.merges", "");
+    file.find("tokenizer.ggml.tokens")->typed = texts({"<s>", "</s>", "1", "2", "12"});
+    file.find("tokenizer.ggml.merges")->typed = texts({"1 2"});
+    for (const char* key : {"tokenizer.ggml.scores", "tokenizer.ggml.token_type"}) file.drop(key);
+    const std::vector<std::byte> bytes = file.build();
+    std::ofstream(path, std::ios::binary)
+        .write(reinterpret_cast<const char*>(bytes.data()),
+               static_cast<std::streamsize>(bytes.size()));
+    const auto made = gguf::load_tokenizer_file(path);
+    std::vector<int32_t> ids;
+    const Status status = made.ok() ? made.value()->encode("12", 0, &ids) : made.status();
+    EXPECT_TRUE(status.ok()) << status.message();
+    return ids.size();
+  };
+  GgufRewrite mistral(make_random_model("mistral3-f32"));
+  EXPECT_EQ(pieces_of_12(mistral), 1U);
+  mistral.add_tensor("v.blk.0.attn_q.weight", 32);
+  EXPECT_EQ(pieces_of_12(mistral), 2U);
+  // What nobody can translate has a vocabulary, too.
+  GgufRewrite other(make_random_model("qwen35-f32"));
+  qwen35(other);
+  other.set("qwen35.ssm.v_head_reordered", false);
+  EXPECT_EQ(pieces_of_12(other), 1U);
+  std::filesystem::remove(path);
 }
 
 /// Old files of Llama 3 do not say how words are split.

@@ -237,6 +237,20 @@ TEST_F(GgufFileTest, TensorInTwoParts) {
   expect_format(GgufFile::open(path(part_name(0, 2))), "tensor 't0': its name is there twice");
 }
 
+// As llama.cpp writes it: it keeps the keys of the parts and says that there are none.
+TEST_F(GgufFileTest, PartsThatWerePutTogether) {
+  GgufWriter whole;
+  whole.set<uint16_t>("split.no", 0)
+      .set<uint16_t>("split.count", 0)
+      .set<int32_t>("split.tensors.count", 2)
+      .tensor("t0", 0, {4}, pattern(16, 0))
+      .tensor("t1", 0, {4}, pattern(16, 1));
+  write("whole.gguf", whole);
+  const auto file = GgufFile::open(path("whole.gguf"));
+  ASSERT_TRUE(file.ok()) << file.status().message();
+  EXPECT_EQ(file.value()->tensors().size(), 2U);
+}
+
 TEST_F(GgufFileTest, WrongTotalOfTensors) {
   write(part_name(0, 2), part(0, 2, 2));
   write(part_name(1, 2), part(1, 2, 3));

@@ -286,8 +286,6 @@ const std::vector<Row>& rows() {
          w.set<uint16_t>("split.no", 0).set<uint16_t>("split.count", 2);
        }),
        Code::kFormat, "'split.count': 2, but a model in memory must be whole"},
-      {"split count 0", instead([](GgufWriter& w) { w.set<uint16_t>("split.count", 0); }),
-       Code::kFormat, "'split.count': 0 outside"},
       {"split count of 2^32 - 1",
        instead([](GgufWriter& w) { w.set<uint32_t>("split.count", 0xFFFFFFFF); }), Code::kFormat,
        "'split.count': 4294967295 outside"},

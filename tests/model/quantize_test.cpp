@@ -793,6 +793,43 @@ TEST_F(QuantizeTest, WhatIsNoWeightStaysAndWhatIsUnknownIsRefused) {
   EXPECT_NE(std::string(status.message()).find("odd.weight"), std::string::npos);
 }
 
+// llama.cpp leaves these, too; its convolutions are F32 alone.
+TEST_F(QuantizeTest, SmallMatricesStayWhatTheyAre) {
+  GgufWriter writer = layers(1, 256, false);
+  const char* const names[] = {"blk.0.ssm_conv1d.weight", "blk.0.shortconv.conv.weight",
+                               "blk.0.time_mix_w1.weight", "blk.0.ffn_gate_inp.weight",
+                               "blk.0.attn_rel_b.weight"};
+  for (const char* name : names) writer.tensor(name, 0, {4, 64}, floats(256));
+  writer.tensor("blk.0.time_mix_w2.weight", 1, {256, 2}, std::vector<std::byte>(1024));
+  for (const char* type : {"Q4_K_M", "Q8_0", "F16"}) {
+    ASSERT_TRUE(run(writer, type).ok());
+    for (const char* name : names) EXPECT_EQ(type_of(name), DType::kF32) << name;
+    EXPECT_EQ(type_of("blk.0.time_mix_w2.weight"), DType::kF16);
+  }
+  ASSERT_TRUE(run(writer, "F32").ok());
+  EXPECT_EQ(type_of("blk.0.time_mix_w2.weight"), DType::kF32);
+}
+
+TEST_F(QuantizeTest, WhatIsNoModelIsRefused) {
+  for (const char* kind : {"adapter", "imatrix"}) {
+    GgufWriter writer = layers(1, 64, false);
+    writer.set_string("general.type", kind);
+    const Status status = run(writer, "Q8_0");
+    EXPECT_EQ(status.code(), Code::kUnsupported);
+    EXPECT_EQ(status.message(), "metadata 'general.type': \"" + std::string(kind) +
+                                    "\"; the weights of models are quantised");
+  }
+}
+
+TEST_F(QuantizeTest, LayersOfAnyNumber) {
+  GgufWriter writer = layers(2, 64, false);
+  const char* const names[] = {"blk.9223372036854775807.attn_v.weight",
+                               "blk.2000000000000000000.attn_v.weight"};
+  for (const char* name : names) writer.tensor(name, 0, {64, 2}, floats(128));
+  ASSERT_TRUE(run(writer, "Q4_1").ok());
+  for (const char* name : names) EXPECT_EQ(type_of(name), DType::kQ4_1);
+}
+
 TEST_F(QuantizeTest, WeightsThatAreNotFiniteAreRefused) {
   for (const float value : {std::numeric_limits<float>::infinity(), std::nanf("")}) {
     const GgufWriter writer =

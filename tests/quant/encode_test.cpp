@@ -185,6 +185,29 @@ TEST(Encode, ImportanceMovesErrorsToWhatCountsLess) {
   }
 }
 
+TEST(Encode, EqualWeightsComeBackFromTypesWithAMinimum) {
+  for (const DType type : {DType::kQ4_1, DType::kQ5_1}) {
+    for (const float value : {0.75F, -0.75F, 0.0F}) {
+      const std::vector<float> x(32, value);
+      EXPECT_EQ(decode(type, encode(type, x, importances(3, 32)), 32), x) << dtype_name(type);
+      EXPECT_EQ(decode(type, encode(type, x), 32), x) << dtype_name(type);
+    }
+  }
+}
+
+// Of each block, not only of all.
+TEST(Encode, Q8_0WithImportanceIsNoWorseThanWithout) {
+  for (uint64_t seed = 0; seed < 400; ++seed) {
+    const std::vector<float> x = random_floats(1000 + seed, 32, 0.7F);
+    const std::vector<float> shares =
+        seed % 2 == 0 ? std::vector<float>(32, 1.0F) : importances(seed, 32);
+    const auto error = [&](const std::vector<std::byte>& block) {
+      return error_of(x, decode(DType::kQ8_0, block, 32), shares);
+    };
+    EXPECT_LE(error(encode(DType::kQ8_0, x, shares)), error(encode(DType::kQ8_0, x))) << seed;
+  }
+}
+
 // Only proportions within a block matter.
 TEST(Encode, EqualImportancesChangeNothingInTypesThatSearchAnyway) {
   const std::vector<float> x = random_floats(29, 512, 0.7F);

@@ -34,8 +34,8 @@ const OptionRow<Quantizing> kQuantizeRows[] = {
     {"types",
      TextOption<Quantizing>{[] { return std::string("PATTERN=TYPE with commas between them"); },
                             set_types, [](const Quantizing& o) { return o.types_text; }},
-     "types of matrices by name, the first pattern that matches; * stands for any text, ? for a "
-     "character"},
+     "types of matrices by name, the first pattern that matches; * stands for any text, ? for any "
+     "one byte"},
 };
 
 }  // namespace

@@ -27,8 +27,10 @@ Result<SplitKeys> read_split_keys(const Metadata& metadata) {
   SplitKeys keys;
   GEN_ASSIGN(keys.count, metadata.get_u32("split.count", keys.count));
   GEN_ASSIGN(keys.number, metadata.get_u32("split.no", keys.number));
-  if (keys.count < 1 || keys.count > kMaxParts) {
-    return error(Code::kFormat, "metadata 'split.count': %" PRIu32 " outside [1, %" PRIu32 "]",
+  // llama.cpp writes 0 into a file that it has put together.
+  if (keys.count == 0) keys.count = 1;
+  if (keys.count > kMaxParts) {
+    return error(Code::kFormat, "metadata 'split.count': %" PRIu32 " outside [0, %" PRIu32 "]",
                  keys.count, kMaxParts);
   }
   if (keys.number >= keys.count) {

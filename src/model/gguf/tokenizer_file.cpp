@@ -18,13 +18,6 @@ namespace gen::gguf {
 
 namespace {
 
-/// nullptr if it is no GGUF file.
-Result<std::shared_ptr<const Metadata>> metadata_of(const std::string& path) {
-  GEN_ASSIGN(const MappedFile file, MappedFile::open(path));
-  if (!begins_as_gguf(file.bytes())) return std::shared_ptr<const Metadata>();
-  return parse_metadata(file.bytes());
-}
-
 /// The path of the first part where `path` is another one of a split model; else "".
 Result<std::string> first_part(const std::string& path, const Metadata& metadata) {
   GEN_ASSIGN(const uint32_t number, metadata.get_u32("split.no", 0));
@@ -53,35 +46,51 @@ Result<std::shared_ptr<const tokenizer::Tokenizer>> load_sentencepiece(
   return error(Code::kFormat, "magic: neither a GGUF file nor a SentencePiece model");
 }
 
-Result<std::shared_ptr<const tokenizer::Tokenizer>> load_from_metadata(
-    std::shared_ptr<const Metadata> metadata, std::string_view pre_tokenizer) {
+/// Of a file that was made for another engine the metadata is as translated. Some of these files
+/// are known by their tensors alone, which may be damaged and of types that nobody knows; what
+/// cannot be translated may still have a vocabulary.
+Result<std::shared_ptr<const Metadata>> translated_metadata(std::span<const std::byte> bytes) {
+  GEN_ASSIGN(const auto metadata, parse_metadata(bytes));
+  if (auto part = parse_part(bytes); part.ok()) {
+    auto translated = compat::translate(metadata, part.value().tensors);
+    if (translated.ok()) return translated.value().metadata;
+  }
   std::vector<TensorInfo> none;
-  GEN_ASSIGN(const compat::Translated translated, compat::translate(std::move(metadata), none));
-  GEN_ASSIGN(auto spec, read_vocab(*translated.metadata, pre_tokenizer));
+  auto translated = compat::translate(metadata, none);
+  if (translated.ok()) return translated.value().metadata;
+  if (translated.status().code() == Code::kUnsupported) return metadata;
+  return translated.status();
+}
+
+Result<std::shared_ptr<const tokenizer::Tokenizer>> load_from_gguf(std::span<const std::byte> bytes,
+                                                                   std::string_view pre_tokenizer) {
+  GEN_ASSIGN(const auto metadata, translated_metadata(bytes));
+  GEN_ASSIGN(auto spec, read_vocab(*metadata, pre_tokenizer));
   return tokenizer::create_tokenizer(std::move(spec));
 }
 
 Result<std::shared_ptr<const tokenizer::Tokenizer>> load_from_first(
     const std::string& path, std::string_view pre_tokenizer) {
   GEN_ASSIGN(const MappedFile file, MappedFile::open(path));
-  GEN_ASSIGN(auto metadata, parse_metadata(file.bytes()));
+  GEN_ASSIGN(const auto metadata, parse_metadata(file.bytes()));
   GEN_ASSIGN(const uint32_t number, metadata->get_u32("split.no", 0));
   if (number != 0) {
     return error(Code::kFormat,
                  "metadata 'split.no': %" PRIu32 " (from 0), but the file name says part 1",
                  number);
   }
-  return load_from_metadata(std::move(metadata), pre_tokenizer);
+  return load_from_gguf(file.bytes(), pre_tokenizer);
 }
 
 }  // namespace
 
 Result<std::shared_ptr<const tokenizer::Tokenizer>> load_tokenizer_file(
     const std::string& path, std::string_view pre_tokenizer) {
-  GEN_ASSIGN(std::shared_ptr<const Metadata> metadata, metadata_of(path));
-  if (metadata == nullptr) return load_sentencepiece(path, pre_tokenizer);
+  GEN_ASSIGN(const MappedFile file, MappedFile::open(path));
+  if (!begins_as_gguf(file.bytes())) return load_sentencepiece(path, pre_tokenizer);
+  GEN_ASSIGN(const auto metadata, parse_metadata(file.bytes()));
   GEN_ASSIGN(const std::string first, first_part(path, *metadata));
-  if (first.empty()) return load_from_metadata(std::move(metadata), pre_tokenizer);
+  if (first.empty()) return load_from_gguf(file.bytes(), pre_tokenizer);
   auto made = load_from_first(first, pre_tokenizer);
   if (made.ok() || made.status().code() == Code::kIo) return made;
   return in_part(made.status(), first);

@@ -43,6 +43,7 @@ struct Family {
   /// What is more than a name, after the changes above. kUnsupported for a file that cannot be
   /// translated.
   Status (*adjust)(Edit& file) = nullptr;
+  bool is_llama_cpps = false;  // llama.cpp has written such files, too
 };
 
 extern const Family kGptOss;

@@ -24,6 +24,7 @@ Status adjust(Edit& file) {
 
 }  // namespace
 
-constinit const Family kLlama3 = {.name = "llama", .recognise = is_llama3, .adjust = adjust};
+constinit const Family kLlama3 = {
+    .name = "llama", .recognise = is_llama3, .adjust = adjust, .is_llama_cpps = true};
 
 }  // namespace gen::gguf::compat

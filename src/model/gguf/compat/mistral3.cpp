@@ -12,7 +12,8 @@ constexpr Change kKeys[] = {{"rope.scaling.beta_fast", "rope.scaling.yarn_beta_f
                             {"rope.scaling_beta", "attention.temperature_scale"}};
 
 bool is_ollamas(const Source& file) {
-  return file.has_media() || file.has("mistral3.rope.scaling.beta_fast") ||
+  return file.has_media() || file.has("mistral3.vision.block_count") ||
+         file.has("mistral3.rope.scaling.beta_fast") ||
          file.has("mistral3.rope.scaling.mscale_all_dim") || file.has("mistral3.rope.scaling_beta");
 }
 

@@ -56,6 +56,12 @@ bool is_shifted(std::string_view name) {
          name == "nextn.hnorm.weight";
 }
 
+/// A norm's weights, which are copied in memory.
+bool can_be_shifted(const TensorInfo& norm) {
+  constexpr int64_t kMostWidth = int64_t{1} << 24;
+  return norm.type == DType::kF32 && norm.elements() <= kMostWidth;
+}
+
 /// One block that drafts becomes the last block. Heads of another form are left, and are then
 /// skipped.
 Status translate_draft(Edit& file) {
@@ -68,7 +74,7 @@ Status translate_draft(Edit& file) {
     const bool other = name.starts_with(kDraftLayer) && in_first_layer(name).empty();
     const std::string_view part = draft_name(name);
     // Experts one by one would have to be put together.
-    if (other || part.starts_with("mlp.") || (is_shifted(part) && each.type != DType::kF32)) {
+    if (other || part.starts_with("mlp.") || (is_shifted(part) && !can_be_shifted(each))) {
       return {};
     }
   }

@@ -53,6 +53,11 @@ Result<Translated> translate(std::shared_ptr<const Metadata> metadata,
   for (const Change& change : family->tensors) edit.rename_part(change.from, change.to);
   if (family->adjust != nullptr) GEN_TRY(family->adjust(edit));
   GEN_ASSIGN(out.metadata, edit.finish(&out.made));
+  if (family->is_llama_cpps) {
+    log(LogLevel::kInfo, "the file is one of the first of its family (%s): %zu of its keys are set",
+        family->name, edit.changed_keys());
+    return out;
+  }
   out.changed = true;
   log(LogLevel::kInfo,
       "the file was made for ollama's own engine (%s): %zu of its keys and %zu names of tensors "

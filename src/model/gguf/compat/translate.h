@@ -15,7 +15,7 @@ namespace gen::gguf::compat {
 struct Translated {
   std::shared_ptr<const Metadata> metadata;
   std::vector<std::vector<std::byte>> made;  // data of tensors that is not in the file
-  bool changed = false;                      // the file needed translation
+  bool changed = false;                      // the file was made for another engine
 };
 
 /// The metadata of a file, and `tensors` renamed; both as they were for a file that needs no
