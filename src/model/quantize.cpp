@@ -340,11 +340,12 @@ class Quantizer {
 
 Status quantize(const gguf::GgufFile& file, const QuantRecipe& recipe, const QuantOptions& options,
                 ThreadPool& pool, const std::function<bool(double)>& progress, NewFile& out) {
-  const auto kind = file.metadata().get_string("general.type", "");
-  if (kind.ok() && (*kind == "adapter" || *kind == kImportanceType)) {
+  const auto read = file.metadata().get_string("general.type", "");
+  const std::string kind = read.ok() ? read.value() : std::string();
+  if (kind == "adapter" || kind == kImportanceType) {
     return error(Code::kUnsupported,
                  "metadata 'general.type': \"%s\"; the weights of models are quantised",
-                 kind->c_str());
+                 kind.c_str());
   }
   return Quantizer(file, &recipe, options, nullptr, pool, progress, out).run();
 }
