@@ -247,7 +247,8 @@ GEN_API gen_status kv_cache_update(kv_cache *cache, int32_t layer, const float *
 
 /**
  * Copies the content of a layer as dense float32 [batch, seq, dim]. A layer that is empty or does
- * not exist is a miss: GEN_OK, shapes of 0, 0, 0, and nothing copied.
+ * not exist is a miss: GEN_OK, shapes of 0, 0, 0, and nothing copied. Positions that a layer with a
+ * window has let go are 0; kv_cache_describe tells which ones the next token sees.
  *
  * @param k           [k_capacity] floats, or NULL to skip the keys.
  * @param v           [v_capacity] floats, or NULL to skip the values.

@@ -218,7 +218,9 @@ GEN_API gen_status kv_cache_paged_new(const kv_cache_pool *pool, int32_t layers,
 
 /**
  * Copies the list of a paged cache's blocks; block i holds positions [i * block_size, (i + 1) *
- * block_size). It also works for a session's cache, or one of kv_cache_generator_new, if the
+ * block_size). Where a generator's model has layers with windows (the setting "window_rewind"), as
+ * many blocks as there are groups of layers follow each other for each stretch of block_size
+ * positions, NULL where no token will see them any more. It also works for a session's cache, or one of kv_cache_generator_new, if the
  * generator has a pool, and shows which blocks sessions share. A session that lost its blocks to
  * others (gen_options_set_paged_kv) has none until it continues.
  *

@@ -107,7 +107,8 @@ Status run_in_parts(const model::Model& model, std::span<const int32_t> tokens,
                     TrialSequence& sequence, Run&& run) {
   const model::ModelTraits& traits = model.traits();
   GEN_TRY(check_tokens(tokens, traits.vocab_size));
-  GEN_TRY(sequence.cache.expect(tokens.size()));
+  const auto rows = static_cast<size_t>(prefill_rows(0, traits));
+  GEN_TRY(sequence.cache.expect(tokens.size(), rows));
   cache::KvCache* target = sequence.cache.get();
   const int32_t before = target->length();
   if (tokens.size() > static_cast<size_t>(traits.max_seq_len - before)) {
@@ -118,7 +119,6 @@ Status run_in_parts(const model::Model& model, std::span<const int32_t> tokens,
     return error(Code::kCacheFull, "%zu tokens after %d do not fit the cache of %d", tokens.size(),
                  before, target->capacity());
   }
-  const auto rows = static_cast<size_t>(prefill_rows(0, traits));
   if (tokens.size() > std::min(rows, static_cast<size_t>(target->plan_limit()))) {
     GEN_TRY(copy_state(&sequence));
   }
@@ -278,7 +278,8 @@ Result<std::vector<float>> ForwardRows::run(const model::Model& model,
   const model::ModelTraits& traits = model.traits();
   bool several = false;  // passes
   for (size_t i = 0; i < trials.size(); ++i) {
-    GEN_TRY(trials[i].cache.expect(static_cast<size_t>(rows_of_[i])));
+    const auto rows = static_cast<size_t>(rows_of_[i]);
+    GEN_TRY(trials[i].cache.expect(rows, rows));
     several = several || rows_of_[i] > trials[i].cache.get()->plan_limit();
   }
   for (TrialSequence& trial : trials) {

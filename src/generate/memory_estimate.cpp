@@ -219,7 +219,7 @@ class Side {
 };
 
 void tell(const Generator& generator, const Session& session, const Reserves& reserves,
-          MemoryEstimate* estimate) noexcept {
+          MemoryEstimate* estimate) {
   std::array sides = {Side(reserves.host, true, &estimate->host),
                       Side(reserves.device.memory(), false, &estimate->device)};
   for (Side& side : sides) {

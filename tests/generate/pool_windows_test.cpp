@@ -73,6 +73,18 @@ TEST(PoolWindows, ABeginningIsFoundWhereItsWindowsEnd) {
   EXPECT_EQ(third.cached, 89);
 }
 
+// What was reserved for rows that then did not run is nobody's.
+TEST(PoolWindows, APassThatFailsLeavesNoBlocks) {
+  PrefixWorld world(windowed(0));
+  const size_t all = world.pool->blocks().available();
+  world.model->after_forward = [] { return Status(Code::kModel, "injected"); };
+  const auto session = world.session();
+  EXPECT_EQ(say(*session, text_of(1, 30), 3).status.code(), Code::kModel);
+  EXPECT_EQ(world.pool->blocks().available(), all);
+  world.model->after_forward = nullptr;
+  EXPECT_EQ(say(*session, text_of(1, 30), 3), alone(text_of(1, 30), 3));
+}
+
 // Where the pool is short of blocks, the middle of the text loses its windows, and its end does
 // not.
 TEST(PoolWindows, UnderPressureTheEndsStay) {

@@ -9,6 +9,7 @@
 
 #include "api/boundary/boundary.h"
 #include "api/cache/kv_cache_handle.h"
+#include "cache/sequence/window_cache.h"
 
 namespace {
 
@@ -22,12 +23,12 @@ void add(std::string* json, std::string_view key, int64_t number) {
   json->append(",\"").append(key).append("\":").append(std::to_string(number));
 }
 
-/// The layers that surely keep only so many positions before the next one, by that number.
+/// The layers that keep a window, by the number of positions before the next one that it sees.
 std::string windows_of(const gen::cache::KvCache& cache) {
   std::map<int32_t, std::vector<int32_t>> groups;
   for (int32_t layer = 0; layer < static_cast<int32_t>(cache.layers().size()); ++layer) {
-    const int32_t behind = cache.keeps_behind(layer);
-    if (behind != gen::cache::KvCache::kAllEntries) groups[behind].push_back(layer);
+    if (cache.keeps_behind(layer) == gen::cache::KvCache::kAllEntries) continue;
+    groups[gen::cache::window_reach(cache.layers()[static_cast<size_t>(layer)])].push_back(layer);
   }
   std::string json;
   for (const auto& [behind, layers] : groups) {

@@ -274,14 +274,20 @@ Status check_entries(const SavedEntries& saved, KvCache& cache) {
 }
 
 Status restore_entries(const SavedEntries& saved, KvCache& cache) {
+  // As a session evaluates them: layers with windows give blocks back between plans.
+  int32_t most = std::min(cache.plan_limit(), engine::kKvChunk);
   while (cache.length() < saved.entries) {
-    const int32_t count = std::min(saved.entries - cache.length(), cache.plan_limit());
+    const int32_t count = std::min(saved.entries - cache.length(), most);
     Status status;
     try {
       status = restore_some(saved, count, cache);
     } catch (...) {
       static_cast<void>(cache.truncate(0));
       throw;
+    }
+    if (status.code() == Code::kPoolExhausted && most > engine::kKvTile) {
+      most /= 2;
+      continue;
     }
     if (!status.ok()) {
       static_cast<void>(cache.truncate(0));

@@ -2,6 +2,7 @@
 // See cache_trial.h.
 #include "cache/sequence/cache_trial.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace gen::cache {
@@ -21,8 +22,10 @@ CacheTrial::~CacheTrial() {
   if (cache_->length() > before_) static_cast<void>(cache_->truncate(before_));
 }
 
-Status CacheTrial::expect(size_t rows) {
-  const bool several = rows > static_cast<size_t>(cache_->plan_limit());
+Status CacheTrial::expect(size_t rows, size_t each) {
+  const auto limit = static_cast<size_t>(cache_->plan_limit());
+  // A pool gives blocks back between plans; other caches lose nothing within their limit.
+  const bool several = rows > (cache_->traits().pooled ? std::min(limit, each) : limit);
   if (!several || cache_->traits().cuts_exactly || made_ != nullptr) return {};
   GEN_ASSIGN(made_, cache_->fork());
   cache_ = made_.get();

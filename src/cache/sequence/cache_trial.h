@@ -24,9 +24,10 @@ class CacheTrial {
   ~CacheTrial();
 
   [[nodiscard]] KvCache* get() const noexcept { return cache_; }
-  /// Before the first of `rows` rows comes: those that take several plans must be cut off exactly,
-  /// and where the cache could not be, they come to a copy, which get() is from here on.
-  Status expect(size_t rows);
+  /// Before the first of `rows` rows comes, of which at most `each` are in one plan: those that
+  /// take several plans must be cut off exactly, and where the cache could not be, they come to a
+  /// copy, which get() is from here on.
+  Status expect(size_t rows, size_t each);
   /// The pass has succeeded. What takes the place of the cache: the one made, or a copy; null where
   /// it was changed in place.
   [[nodiscard]] std::unique_ptr<KvCache> keep() noexcept;

@@ -71,6 +71,8 @@ class SharesBlocks {
   /// Changes nothing on failure: kInvalidArgument for a wrong number of blocks, or entries without
   /// room; kState for blocks of another pool.
   virtual Status adopt(std::span<Block* const> blocks, int32_t positions) = 0;
+  /// Forgets what remember() was told: its blocks may have other content than those adopted.
+  virtual void forget_points() noexcept = 0;
 
  protected:
   ~SharesBlocks() = default;
@@ -130,6 +132,8 @@ class KvCache {
   [[nodiscard]] virtual int32_t keeps_behind(int32_t /*layer*/) const noexcept {
     return kAllEntries;
   }
+  /// The first entry of a layer that is there. All behind it are.
+  [[nodiscard]] virtual int32_t first_held(int32_t /*layer*/) const noexcept { return 0; }
   /// The first entry of a layer that a saved state has.
   [[nodiscard]] virtual int32_t saves_from(int32_t layer) const noexcept {
     return first_kept(length(), keeps_behind(layer));

@@ -107,6 +107,17 @@ class PagedCache final : public KvCache, public SharesBlocks {
     const int32_t reach = reach_of(bin_of_layer(layer));
     return reach < 0 ? kAllEntries : reach;
   }
+  [[nodiscard]] int32_t first_held(int32_t layer) const noexcept override {
+    return std::min(held_from_[bin_of_layer(layer)], length());
+  }
+  [[nodiscard]] int32_t saves_from(int32_t layer) const noexcept override {
+    const size_t bin = bin_of_layer(layer);
+    if (reach_of(bin) < 0) return 0;
+    // As any cache of windows needs it, if it is there.
+    const int32_t reach = window_reach(layers()[static_cast<size_t>(layer)]);
+    const int32_t from = first_kept(length(), reach + engine::kKvTile - 1);
+    return from >= held_from_[bin] ? from : first_seen(bin, length());
+  }
   void set_first_held(int32_t layer, int32_t entry) noexcept override {
     const size_t bin = bin_of_layer(layer);
     if (reach_of(bin) < 0) return;
@@ -237,14 +248,17 @@ class PagedCache final : public KvCache, public SharesBlocks {
   }
 
   Status truncate(int32_t n) override {
-    if (n >= length()) return {};
+    if (n >= length()) {
+      if (settled()) keep_pieces(pieces_of(length()));  // without those of a plan that was dropped
+      return {};
+    }
     n = std::max(n, 0);
-    if (!sees_all(n)) n = go_back(n);
-    if (moves_.size() > 1) GEN_TRY(settle());  // all tables, so that none fails alone
-    PathMoves left = moves_[0];
-    left.cut(n);
-    GEN_TRY(left.move(engine_memory(0), entries_of(0)));  // out of blocks that are released below
-    moves_[0].clear();
+    const bool there = sees_all(n);
+    const WindowPoint* const point = there ? nullptr : point_for(n);
+    if (!there) n = point != nullptr ? std::min(n, point->length()) : 0;
+    if (n > 0) GEN_TRY(settle_before(n));
+    for (PathMoves& moves : moves_) moves.clear();
+    if (point != nullptr) bring_back(*point);
     length_ = n;
     keep_pieces(pieces_of(length()));
     points_.cut(n);
@@ -332,6 +346,7 @@ class PagedCache final : public KvCache, public SharesBlocks {
     return std::span(blocks_).first(pieces * bins_);
   }
 
+  void forget_points() noexcept override { points_.cut(0); }
   Status adopt(std::span<Block* const> blocks, int32_t positions) override {
     if (positions <= length() || positions > capacity_ ||
         blocks.size() != pieces_of(positions) * bins_) {
@@ -455,8 +470,16 @@ class PagedCache final : public KvCache, public SharesBlocks {
   [[nodiscard]] const WindowPoint& point(size_t i) const noexcept {
     return static_cast<const WindowPoint&>(*points_.entries()[i].snapshot);
   }
-  /// Brings back the windows of as many of the first `n` positions as a point has; their number.
-  int32_t go_back(int32_t n) noexcept {
+  /// Finishes moves out of blocks that a cut to `n` entries releases.
+  Status settle_before(int32_t n) {
+    if (moves_.size() > 1) return settle();  // all tables, so that none fails alone
+    PathMoves left = moves_[0];
+    left.cut(n);
+    return left.move(engine_memory(0), entries_of(0));
+  }
+  /// The point that has the windows of as many of the first `n` positions as possible; null if none
+  /// has any.
+  [[nodiscard]] const WindowPoint* point_for(int32_t n) const noexcept {
     const WindowPoint* best = nullptr;
     int32_t most = 0;
     for (size_t i = 0; i < points_.entries().size(); ++i) {
@@ -466,11 +489,13 @@ class PagedCache final : public KvCache, public SharesBlocks {
         most = has;
       }
     }
-    if (best == nullptr) return 0;
+    return best;
+  }
+  void bring_back(const WindowPoint& point) noexcept {
     for (size_t bin = 0; bin < bins_; ++bin) {
-      if (reach_of(bin) >= 0) held_from_[bin] = best->from(bin);
+      if (reach_of(bin) >= 0) held_from_[bin] = point.from(bin);
     }
-    for (const WindowPoint::Held& held : best->blocks()) {
+    for (const WindowPoint::Held& held : point.blocks()) {
       Block*& own = blocks_[held.index];
       if (own != nullptr) continue;
       const Status retained = pool_->blocks().retain(held.block);
@@ -478,7 +503,6 @@ class PagedCache final : public KvCache, public SharesBlocks {
       own = held.block;
       set_address(held.index);
     }
-    return most;
   }
   [[nodiscard]] bool sees_all(int32_t n, const WindowPoint& point) const noexcept {
     for (size_t bin = 0; bin < bins_; ++bin) {

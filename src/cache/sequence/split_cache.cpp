@@ -62,6 +62,10 @@ class SplitCache final : public KvCache, public Shifts {
     const CacheIndex at = layer_indices_[static_cast<size_t>(layer)];
     return caches_[at.cache]->keeps_behind(at.index);
   }
+  [[nodiscard]] int32_t first_held(int32_t layer) const noexcept override {
+    const CacheIndex at = layer_indices_[static_cast<size_t>(layer)];
+    return caches_[at.cache]->first_held(at.index);
+  }
   [[nodiscard]] int32_t saves_from(int32_t layer) const noexcept override {
     const CacheIndex at = layer_indices_[static_cast<size_t>(layer)];
     return caches_[at.cache]->saves_from(at.index);

@@ -86,7 +86,11 @@ Status decode_entries(KvCache& cache, int32_t layer, const CachePlan& plan, KvOr
   const bool turned =
       order == KvOrder::kKeys &&
       cache.kv_layers()[static_cast<size_t>(layer)].key_form == engine::KeyForm::kHadamard;
-  for (int32_t first = 0; first < plan.start; first += StagedSide::kMost) {
+  const int32_t held = std::min(cache.first_held(layer), plan.start);
+  for (int32_t head = 0; head < side.heads(); ++head) {
+    std::fill_n(out + int64_t{head} * plan.start * dim, int64_t{held} * dim, 0.0F);
+  }
+  for (int32_t first = held; first < plan.start; first += StagedSide::kMost) {
     const int32_t n = std::min(plan.start - first, StagedSide::kMost);
     GEN_ASSIGN(const auto bytes, side.read(first, n));
     const engine::KvSide rows = engine::host_side(side.rows().form, bytes.data());

@@ -125,8 +125,13 @@ class WindowCache final : public KvCache, public Shifts {
   [[nodiscard]] int32_t keeps_behind(int32_t /*layer*/) const noexcept override {
     return size_.reach;
   }
+  [[nodiscard]] int32_t first_held(int32_t /*layer*/) const noexcept override {
+    return std::min(held_from_, length());
+  }
+  /// What any cache of windows needs, if it is there: those that shift, and pools of blocks that
+  /// are no multiple of a tile, keep up to a tile more.
   [[nodiscard]] int32_t saves_from(int32_t /*layer*/) const noexcept override {
-    const int32_t from = first_kept(length(), size_.kept());
+    const int32_t from = first_kept(length(), size_.reach + engine::kKvTile - 1);
     return from >= held_from_ ? from : first_kept(length(), size_.reach);
   }
   [[nodiscard]] bool wants_points() const noexcept override { return size_.copies > 0; }
@@ -380,7 +385,7 @@ int32_t window_reach(const LayerShape& layer) noexcept {
   int32_t reach = -1;
   if (layer.window > 0) reach = layer.window - 1;
   if (layer.chunk > 0 && (reach < 0 || layer.chunk - 1 < reach)) reach = layer.chunk - 1;
-  return reach;
+  return std::min(reach, std::numeric_limits<int32_t>::max() - 4 * engine::kKvTile);
 }
 
 bool window_slides(const LayerShape& layer, int32_t capacity, int32_t lead) noexcept {

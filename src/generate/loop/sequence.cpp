@@ -95,7 +95,7 @@ Status Sequence::start(int32_t end, const Pass& pass) {
   end_ = end;
   reused_ = 0;
   parting_ = 0;
-  stepped_back_ = false;
+  most_reused_ = end;
   evicted_ = false;
   stops_.clear();
   if (!pass.plain) reuse(quiet_end());
@@ -111,7 +111,7 @@ Status Sequence::start(int32_t end, const Pass& pass) {
 
 StepRequest* Sequence::next() {
   // Repeated before every chunk, since another session may have evaluated more of the same prompt.
-  if (!stepped_back_ && !pass_.plain) reuse(std::min(end_ - 1, quiet_end()));
+  if (!pass_.plain) reuse(std::min({end_ - 1, quiet_end(), most_reused_}));
   const int32_t at = evaluated();
   int32_t kept_from = end_;
   const int32_t end = keeps_snapshots() && !pass_.plain ? pass_end(at, &kept_from) : end_;
@@ -173,6 +173,8 @@ Status Sequence::take() {
   if (request_.status.code() == Code::kPoolExhausted && leave_shared_block()) return {};
   if (!request_.status.ok()) {
     if (state_ != nullptr && state_->lost()) stale_ = true;
+    // Blocks that were reserved for rows which did not run are for others.
+    if (cache_->traits().pooled) (void)cache_->truncate(cache_->length());
     return request_.status;
   }
   if (request_.draft != nullptr && request_.taken > 0) {
@@ -281,6 +283,7 @@ void Sequence::reuse(int32_t end) noexcept {
       if (genuine_) state->snapshots()->list().insert(state_->snapshots()->list());
     }
     if (!cache_->sharing()->adopt(hit.blocks(), found).ok()) return;
+    if (!genuine_) cache_->sharing()->forget_points();
     state_ = std::move(state);
     hit.taken();
     genuine_ = true;
@@ -320,8 +323,8 @@ bool Sequence::leave_shared_block() noexcept {
       })) {
     return false;
   }
-  stepped_back_ = true;
-  forget(evaluated() - rest);
+  most_reused_ = evaluated() - rest;
+  forget(most_reused_);
   reused_ = std::min(reused_, std::max(evaluated() - pass_.count_from, 0));
   return !stale_;
 }

@@ -302,7 +302,7 @@ class Sequence {
   int32_t begin_ = 0;        // where it started
   int32_t end_ = 0;
   int32_t reused_ = 0;
-  bool stepped_back_ = false;   // cut to the start of a block, for lack of a free one
+  int32_t most_reused_ = 0;     // after a cut to the start of a block, for lack of a free one
   bool evicted_ = false;        // evicted for other sequences during the evaluation
   StepRequest request_;         // the chunk returned by next()
   bool out_ = false;            // that request is pending

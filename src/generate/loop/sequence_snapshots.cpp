@@ -23,9 +23,10 @@ constexpr int32_t kNever = std::numeric_limits<int32_t>::max();
 
 void Sequence::remember_here(SnapshotPlace place) noexcept {
   if (stale_ || evaluated() == 0) return;
-  if (keeps_windows_) cache_->remember(evaluated(), place);
-  if (!keeps_snapshots() || state_->length() != evaluated()) return;
   try {
+    // A point is of entries that lie where they belong.
+    if (keeps_windows_ && cache_->plan(0).ok()) cache_->remember(evaluated(), place);
+    if (!keeps_snapshots() || state_->length() != evaluated()) return;
     (void)state_->snapshots()->snapshot(cache::StateSnapshots::kNow, place);
   } catch (...) {  // no memory for a snapshot: going back takes longer
   }

@@ -200,7 +200,14 @@ Status Sequence::restore(cache::StateReader& from, std::unique_ptr<DraftState>* 
                    evaluated);
     }
     if (stale_) GEN_TRY(rebuild());
-    GEN_TRY(cache_->restore(from));
+    for (bool restored = false; !restored;) {
+      cache::StateReader content = from;
+      const Status status = cache_->restore(content);
+      restored = status.ok();
+      if (restored) break;
+      const bool full = status.code() == Code::kPoolExhausted;
+      if (!full || !generator_->scheduler().free_idle()) return status;
+    }
     if (state != nullptr) state_ = std::move(state);
     trace_id_ = generator_->new_trace_id();
   } else {

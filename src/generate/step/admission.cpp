@@ -62,6 +62,9 @@ bool Admission::reserve(const StepPlan::Slice& slice, SteadyClock::time_point no
     return false;
   }
   Result<cache::CachePlan> made = make_room(slice);
+  if (made.status().code() == Code::kPoolExhausted && request->cache->has_all_room()) {
+    made = make_room(slice);  // others may have given their blocks back meanwhile
+  }
   const bool starved =
       made.status().code() == Code::kPoolExhausted && !request->cache->has_all_room();
   if (starved && !request->starved) request->starved_since = now;
@@ -126,6 +129,11 @@ Result<cache::CachePlan> Admission::make_room(const StepPlan::Slice& slice) {
     plan = cache.plan(rows);
   }
   return plan;
+}
+
+bool Admission::free_idle() noexcept {
+  const RequestQueue::Lock lock = queue_.lock();
+  return evict_idle();
 }
 
 bool Admission::evict_idle() noexcept {

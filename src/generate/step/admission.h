@@ -18,7 +18,7 @@
 
 namespace gen::generate {
 
-/// Threads: add() and remove() from any thread; the rest belongs to the leader. The queue's mutex
+/// Threads: add(), remove() and free_idle() from any thread; the rest belongs to the leader. The queue's mutex
 /// guards the list of idle sessions and is held during evict().
 class Admission {
  public:
@@ -30,6 +30,9 @@ class Admission {
   /// Scheduler::add and remove.
   void add(Evictable* idle);
   void remove(Evictable* idle) noexcept;
+
+  /// Evicts the idle session that was used least recently; false if there is none. Any thread.
+  bool free_idle() noexcept;
 
   /// Plans a step over all waiting requests, with the queue's mutex held. The requests of its
   /// slices are then running, in the order in which they are to be reserved. If there is no memory

@@ -75,6 +75,8 @@ class Scheduler {
   /// Registers an object that may be evicted, until remove().
   void add(Evictable* idle) { admission_.add(idle); }
   void remove(Evictable* idle) noexcept { admission_.remove(idle); }
+  /// For blocks of a pool outside of steps: evicts one of them; false if there is none.
+  bool free_idle() noexcept { return admission_.free_idle(); }
 
   /// Requests that are queued or in the current step; a snapshot.
   [[nodiscard]] size_t waiting() const { return queue_.size(); }
