@@ -217,8 +217,8 @@ TEST(VocabKinds, WhatIsNoModelIsNamed) {
             (std::vector<std::string>{"magic: neither a GGUF file nor a SentencePiece model",
                                       "magic: not a GGUF file (it must begin with the bytes "
                                       "GGUF)"}));
-  EXPECT_EQ(load_tokenizer_file(path, "qwen2").status().message(),
-            "magic: neither a GGUF file nor a SentencePiece model");
+  EXPECT_STREQ(load_tokenizer_file(path, "qwen2").status().message(),
+               "magic: neither a GGUF file nor a SentencePiece model");
   EXPECT_EQ(refusals("\x0A\x05")[0], "sentencepiece model: broken field at byte 0 of 2");
   std::filesystem::remove(path);
 }
