@@ -125,6 +125,8 @@ TEST(PagedCache, WhatDoesNotFitChangesNothing) {
   auto second = make(pool, 40);
   ASSERT_TRUE(append(*first, std::vector<uint32_t>(static_cast<size_t>(all - 1) * 16, 3)).ok());
   ASSERT_TRUE(append(*second, {1, 2}).ok());
+  EXPECT_TRUE(second->has_free(14));
+  EXPECT_FALSE(second->has_free(17));
   const auto full = second->plan(17);
   EXPECT_EQ(full.status().code(), Code::kPoolExhausted);
   EXPECT_EQ(second->room(), 14);

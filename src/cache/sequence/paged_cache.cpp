@@ -165,6 +165,10 @@ class PagedCache final : public KvCache, public SharesBlocks {
     BlockPool& pool = pool_->blocks();
     return copies(1) == 0 && pool.obtainable() + held_blocks() >= pool.capacity();
   }
+  [[nodiscard]] bool has_free(int32_t n) const noexcept override {
+    const size_t needed = std::max(pieces_of(length() + n), pieces());
+    return (needed - pieces()) * bins_ + copies(n) <= pool_->blocks().available();
+  }
   [[nodiscard]] int32_t most_room() const noexcept override {
     return room_while([&](size_t pieces) {
       size_t least = 0;

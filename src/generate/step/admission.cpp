@@ -105,7 +105,7 @@ Result<cache::CachePlan> Admission::make_room(const StepPlan::Slice& slice) {
   cache::KvCache& cache = *request.cache;
   int32_t rows = slice.rows;
   if (slice.drafts > 0 && rows > 1) {
-    if (cache.length() > 0 || !cache.traits().pooled) {
+    if ((cache.length() > 0 || !cache.traits().pooled) && cache.has_free(rows)) {
       Result<cache::CachePlan> plan = cache.plan(rows);
       if (plan.ok()) return plan;
     }
