@@ -216,7 +216,7 @@ bool read_part(const std::string& path, GgufHead* head) {
   if (part.tensors == 0) part.data = in.at();
   uint64_t alignment = 32;
   for (const auto& [key, value] : metadata.items()) {
-    if (key == "general.alignment" && value.is_number_unsigned()) alignment = value.get<uint64_t>();
+    if (key == "general.alignment" && is_count(value)) alignment = value.get<uint64_t>();
   }
   if (alignment < 1 || alignment > (uint64_t{1} << 20)) alignment = 32;
   measure(head, first, alignment);

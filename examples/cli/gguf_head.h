@@ -47,6 +47,11 @@ inline constexpr uint64_t kGgufArray = 1024;
 inline constexpr uint64_t kGgufFirst = 8;        // elements shown of a longer array
 inline constexpr uint64_t kGgufEntries = 65536;  // of the metadata, at most
 
+/// Whether a value of a file, of whatever type of integers, is 0 or more.
+inline bool is_count(const nlohmann::ordered_json& value) {
+  return value.is_number_unsigned() || (value.is_number_integer() && value.get<int64_t>() >= 0);
+}
+
 /// Paths of all parts of a split model ("name-00001-of-00003.gguf"), or the path alone.
 std::vector<std::string> parts_of(const std::string& path);
 

@@ -124,7 +124,7 @@ std::string shown(const ordered_json& value) {
 
 /// A value of the metadata: long texts, such as chat templates, are cut.
 std::string shown_value(const std::string& key, const ordered_json& value) {
-  if (key == "general.file_type" && value.is_number_unsigned()) {
+  if (key == "general.file_type" && is_count(value)) {
     const std::string name = gguf_file_type_name(value.get<uint64_t>());
     return shown(value) + (name.empty() ? "" : " (" + name + ")");
   }

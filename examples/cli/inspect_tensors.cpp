@@ -80,28 +80,38 @@ std::string why_unused(const std::string& name, int64_t layers) {
   return "not needed by this architecture";
 }
 
-void add(ordered_json* sums, const std::string& key, const GgufHead::Tensor& tensor) {
-  ordered_json& sum = (*sums)[key];
-  if (sum.is_null())
-    sum = {{"tensors", uint64_t{0}}, {"weights", uint64_t{0}}, {"bytes", uint64_t{0}}};
-  const auto grow = [&](const char* field, uint64_t by) {
-    sum[field] = sum[field].get<uint64_t>() + by;
-  };
-  grow("tensors", 1);
-  grow("weights", tensor.elements);
-  grow("bytes", tensor.bytes);
+struct Sum {
+  uint64_t tensors = 0;
+  uint64_t weights = 0;
+  uint64_t bytes = 0;
+  size_t order = 0;  // by when it was first added to
+};
+/// A file may have as many of them as tensors.
+using Sums = std::map<std::string, Sum>;
+
+void add(Sums* sums, const std::string& key, const GgufHead::Tensor& tensor) {
+  Sum& sum = sums->try_emplace(key, Sum{.order = sums->size()}).first->second;
+  sum.tensors += 1;
+  sum.weights += tensor.elements;
+  sum.bytes += tensor.bytes;
 }
 
-/// Largest first.
-ordered_json by_bytes(const ordered_json& sums) {
-  std::vector<std::pair<std::string, ordered_json>> rows;
-  for (const auto& [key, sum] : sums.items()) rows.emplace_back(key, sum);
-  std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) {
-    return a.second["bytes"].template get<uint64_t>() > b.second["bytes"].template get<uint64_t>();
+ordered_json as_json(const Sum& sum) {
+  return {{"tensors", sum.tensors}, {"weights", sum.weights}, {"bytes", sum.bytes}};
+}
+
+/// Sorted by `before`, and those alike as they came.
+template <class Before>
+ordered_json listed(const Sums& sums, Before before) {
+  std::vector<const Sums::value_type*> rows;
+  for (const auto& row : sums) rows.push_back(&row);
+  std::sort(rows.begin(), rows.end(), [&](const auto* a, const auto* b) {
+    if (before(a->second, b->second)) return true;
+    return !before(b->second, a->second) && a->second.order < b->second.order;
   });
-  ordered_json sorted = ordered_json::object();
-  for (auto& [key, sum] : rows) sorted[key] = std::move(sum);
-  return sorted;
+  ordered_json::object_t made;  // keys differ
+  for (const auto* row : rows) made.emplace_back(row->first, as_json(row->second));
+  return made;
 }
 
 std::string tensors_text(uint64_t count) {
@@ -170,9 +180,9 @@ void describe_tensors(const GgufHead& head, const ordered_json& loaded, bool hea
   }
   const int64_t layers = loaded.is_object() ? loaded.value("num_layers", int64_t{0}) : 0;
   ordered_json list = ordered_json::array();
-  ordered_json types = ordered_json::object();
-  ordered_json reasons = ordered_json::object();
-  ordered_json drafting = ordered_json::object();
+  Sums types;
+  Sums reasons;
+  Sums drafting;
   for (const GgufHead::Tensor& tensor : head.tensors) {
     const std::string type = gguf_type_name(tensor.type);
     ordered_json one;
@@ -197,9 +207,10 @@ void describe_tensors(const GgufHead& head, const ordered_json& loaded, bool hea
     list.push_back(std::move(one));
     add(&types, type, tensor);
   }
-  (*out)["types"] = by_bytes(types);
-  if (!drafting.empty()) (*out)["head"] = std::move(drafting["head"]);
-  if (loaded.is_object()) (*out)["unused"] = std::move(reasons);
+  (*out)["types"] = listed(types, [](const Sum& a, const Sum& b) { return a.bytes > b.bytes; });
+  if (!drafting.empty()) (*out)["head"] = as_json(drafting["head"]);
+  if (loaded.is_object())
+    (*out)["unused"] = listed(reasons, [](const Sum&, const Sum&) { return false; });
   (*out)["tensors"] = std::move(list);
 }
 

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <mutex>
 
+#include "base/c_locale.h"
 #include "base/callbacks.h"
 
 namespace gen {
@@ -69,7 +70,10 @@ void log(LogLevel level, const char* format, ...) noexcept {
   char text[1024];
   va_list arguments;
   va_start(arguments, format);
-  std::vsnprintf(text, sizeof text, format, arguments);
+  {
+    const CLocale numbers;
+    std::vsnprintf(text, sizeof text, format, arguments);
+  }
   va_end(arguments);
   // The lock is held over the call, so a sink that was replaced is never running afterwards.
   const std::lock_guard lock(state.mutex);

@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <new>
 
+#include "base/c_locale.h"
+
 namespace gen {
 namespace {
 
@@ -37,7 +39,10 @@ Status error(Code code, const char* format, ...) noexcept {
   char text[1020];
   va_list arguments;
   va_start(arguments, format);
-  std::vsnprintf(text, sizeof text, format, arguments);
+  {
+    const CLocale numbers;
+    std::vsnprintf(text, sizeof text, format, arguments);
+  }
   va_end(arguments);
   // One line, and nothing that moves a terminal's cursor: some of it comes from files and callers.
   for (char* c = text; *c != '\0'; ++c) {

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <limits>
 
+#include "base/c_locale.h"
 #include "base/utf8.h"
 
 namespace gen::templates {
@@ -140,6 +141,7 @@ class Reader {
     const std::string_view text = text_.substr(begin, at_ - begin);
     Value made;
     if (!whole) {
+      const CLocale numbers;
       made = Value::of(std::strtod(std::string(text).c_str(), nullptr));
     } else {
       int64_t value = 0;

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cstdlib>
 
+#include "base/c_locale.h"
 #include "base/utf8.h"
 
 namespace gen::templates {
@@ -294,6 +295,7 @@ class Lexer {
     push(whole ? TokenKind::kInteger : TokenKind::kFloat, digits);
     Token& token = tokens_.back();
     if (!whole) {
+      const CLocale numbers;
       token.number = std::strtod(digits.c_str(), nullptr);
       return {};
     }

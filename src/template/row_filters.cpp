@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "base/c_locale.h"
 #include "template/arguments.h"
 #include "template/text_filters.h"
 
@@ -473,6 +474,7 @@ Result<Value> round(const Call& call) {
       made = Value::of(static_cast<int64_t>(std::nearbyint(value / scale) * scale));
     }
   } else if (precision >= 0 && std::isfinite(value)) {
+    const CLocale numbers;
     char buffer[700];  // exactly rounded, ties to even
     std::snprintf(buffer, sizeof buffer, "%.*f", static_cast<int>(precision), value);
     made = Value::of(std::strtod(buffer, nullptr));
@@ -498,6 +500,7 @@ bool parse_float(std::string_view view, double* out) {
   if (text.empty() || text.find_first_of("xXpP_ \t\n") != std::string::npos ||
       text.find("nan(") != std::string::npos)
     return false;
+  const CLocale numbers;
   char* end = nullptr;
   *out = std::strtod(text.c_str(), &end);
   return end == text.c_str() + text.size();

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <limits>
 
+#include "base/c_locale.h"
 #include "base/utf8.h"
 #include "template/arguments.h"
 #include "template/json.h"
@@ -276,6 +277,7 @@ Result<Value> urlencode(const Call& call) {
 }
 
 Result<Value> filesizeformat(const Call& call) {
+  const CLocale numbers;
   double bytes = 0;
   if (call[0].is_number()) {
     bytes = as_double(call[0]);

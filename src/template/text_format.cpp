@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/c_locale.h"
 #include "base/utf8.h"
 #include "template/arguments.h"
 
@@ -106,6 +107,7 @@ Result<std::string> integer_digits(const Value& value, char letter, bool alterna
 
 Result<std::string> float_digits(double number, const Layout& form) {
   if (form.precision > 300) return bad("more than 300 digits");
+  const CLocale numbers;
   std::vector<char> buffer(700);
   const char letter = form.letter == 'F' ? 'f' : form.letter == '%' ? 'f' : form.letter;
   char pattern[8] = {'%', '.', '*', letter, '\0'};
@@ -130,6 +132,7 @@ std::string plain_digits(double number, int64_t precision, bool alternate) {
     if (!point) shown.insert(power, ".");
     return shown;
   }
+  const CLocale numbers;
   const int digits = static_cast<int>(std::clamp<int64_t>(precision, 1, 300));
   char buffer[400];
   std::snprintf(buffer, sizeof buffer, "%.*e", digits - 1, number);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Equality, order and truth of values, see value.h.
+#include "base/c_locale.h"
 #include "template/value.h"
 
 #include <cstdlib>
@@ -103,8 +104,10 @@ double as_double(const Value& value) noexcept {
       return static_cast<double>(value.integer);
     case Kind::kFloat:
       return value.number;
-    case Kind::kBigInt:
+    case Kind::kBigInt: {
+      const CLocale numbers;
       return std::strtod(std::string(value.view()).c_str(), nullptr);
+    }
     default:
       return 0;
   }

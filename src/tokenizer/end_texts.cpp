@@ -66,9 +66,9 @@ std::vector<int32_t> find_end_tokens(const VocabSpec& spec) {
   // With these, <|end|> only closes one of several messages of a turn.
   if (has_call && (has_return || has_flush)) std::erase(ids, end_of_message);
   // Gemma 4 knows </s> as a mark of HTML, and a file that names no end means it.
-  if ((has_tool_response && end_of_sentence != spec.eos) || spec.eos < 0) {
-    std::erase(ids, end_of_sentence);
-  }
+  const bool named =
+      end_of_sentence == spec.eos || end_of_sentence == spec.eot || end_of_sentence == spec.eom;
+  if (!named && (has_tool_response || spec.eos < 0)) std::erase(ids, end_of_sentence);
   std::sort(ids.begin(), ids.end());
   ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
   return ids;

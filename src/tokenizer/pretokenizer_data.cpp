@@ -109,7 +109,7 @@ constexpr const char* kDeepseekLlm[] = {
     "\\x{118DF}\\x{1E900}-\\x{1E943}"
     "]+",
     SPACES "?[!-/:-~\\x{FF01}-\\x{FF0F}\\x{FF1A}-\\x{FF5E}\\x{2018}-\\x{201F}\\x{3000}-\\x{3002}]+",
-    SPACES "+\\z",
+    "(?<!" SPACES ")" SPACES "++\\z",  // tried where a run begins, not at each of its places
     "[\\x{4E00}-\\x{9FA5}\\x{800}-\\x{4E00}\\x{AC00}-\\x{D7FF}]+",
     "\\p{N}+"};
 constexpr const char* kDeepseekCoder[] = {

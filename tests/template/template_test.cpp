@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <clocale>
+#include <cstdio>
 #include <string>
 
 #include "template/json.h"
@@ -43,6 +45,28 @@ Status status_of(std::string_view source, const Limits& limits = {}) {
   RenderOptions options;
   options.limits = limits;
   return (*compiled)->render({}, options).status();
+}
+
+// A program may have set the locale of its user.
+TEST(Template, NumbersHavePointsInAnyLocale) {
+  const std::string before = std::setlocale(LC_ALL, nullptr);
+  const char* set = nullptr;
+  for (const char* name : {"de_DE.UTF-8", "fr_FR.UTF-8", "ru_RU.UTF-8", "pt_BR.UTF-8"}) {
+    if (set == nullptr) set = std::setlocale(LC_ALL, name);
+  }
+  if (set == nullptr) GTEST_SKIP() << "no locale with commas in numbers";
+  char shown[16];
+  std::snprintf(shown, sizeof shown, "%.1f", 0.5);
+  EXPECT_STREQ(shown, "0,5");
+  const char* const kUser = R"({"x": 0.25, "s": "1.5"})";
+  EXPECT_EQ(marked("{{ 0.5 + x }} {{ s|float }}", kUser), "{0.75} {1.5}");
+  EXPECT_EQ(marked("{{ '%.2f' % x }} {{ '{:.3f}'.format(x) }} {{ '{:.2}'.format(x) }}", kUser),
+            "{0.25} {0.250} {0.25}");
+  EXPECT_EQ(marked("{{ 1.25|round(1) }} {{ 1500|filesizeformat }}", "{}"), "1.2 1.5 kB");
+  EXPECT_STREQ(error(Code::kFormat, "%g", 0.5).message(), "0.5");
+  std::snprintf(shown, sizeof shown, "%.1f", 0.5);
+  EXPECT_STREQ(shown, "0,5");  // the program's own
+  std::setlocale(LC_ALL, before.c_str());
 }
 
 TEST(Template, KnowsWhoWroteWhat) {

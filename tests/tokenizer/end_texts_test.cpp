@@ -47,6 +47,18 @@ TEST(EndTexts, OfGemma4) {
   EXPECT_EQ(end_tokens_of(spec), (Ids{256, 258, 259}));
 }
 
+TEST(EndTexts, WhatTheFileNamesStays) {
+  VocabSpec spec = test::bpe_vocab({});
+  const int32_t id = add_token(&spec, "</s>", TokenType::kControl);
+  spec.eos = -1;
+  EXPECT_EQ(end_tokens_of(spec), Ids{});
+  spec.eot = id;
+  EXPECT_EQ(end_tokens_of(spec), Ids{id});
+  spec.eot = -1;
+  spec.eom = id;
+  EXPECT_EQ(end_tokens_of(spec), Ids{id});
+}
+
 TEST(EndTexts, MarkersAreControlTokensWhateverTheFileSays) {
   VocabSpec spec = test::bpe_vocab({});
   add_token(&spec, "<|im_start|>", TokenType::kUserDefined);

@@ -159,7 +159,7 @@ gen_status kv_cache_truncate(kv_cache* cache, int32_t n, gen_error* error) {
     GEN_TRY(own(c));
     GEN_ASSIGN(OneSequence* const body, one_sequence(c, "kv_cache_truncate"));
     GEN_TRY(body->form().truncate(n));
-    if (n == 0) body->take_state(nullptr, nullptr);
+    if (!body->form().holds_positions()) body->take_state(nullptr, nullptr);
     return {};
   });
 }

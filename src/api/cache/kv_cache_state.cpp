@@ -95,13 +95,16 @@ Status load(kv_cache& cache, std::span<const std::byte> state) {
   GEN_ASSIGN(StateReader reader, StateReader::open(state));
   switch (reader.kind()) {
     case StateKind::kTensors:
-      return load_tensors(*body, reader);
-    case StateKind::kModelCache:
-      return load_model_cache(*body, reader);
-    case StateKind::kSession:
+      GEN_TRY(load_tensors(*body, reader));
       break;
+    case StateKind::kModelCache:
+      GEN_TRY(load_model_cache(*body, reader));
+      break;
+    case StateKind::kSession:
+      return {Code::kInvalidArgument, "the state is a session's, see gen_session_load"};
   }
-  return {Code::kInvalidArgument, "the state is a session's, see gen_session_load"};
+  body->take_state(nullptr, nullptr);  // of positions that it had once
+  return {};
 }
 
 }  // namespace

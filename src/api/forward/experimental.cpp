@@ -10,6 +10,7 @@
 #include "api/boundary/boundary.h"
 #include "api/forward/forward_call.h"
 #include "api/model/model_handle.h"
+#include "base/c_locale.h"
 #include "base/in_use.h"
 #include "base/json_text.h"
 #include "engine/trace/peaks.h"
@@ -44,6 +45,7 @@ std::string chrome_trace(const gen::graph::Profile& profile) {
   for (const gen::graph::ProfileEntry& entry : profile.entries()) {
     names.push_back(gen::json_quote(entry.name));
   }
+  const gen::CLocale numbers;
   std::string text = "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[";
   const char* between = "";
   for (const gen::graph::ProfileSpan& span : profile.spans()) {

@@ -21,6 +21,13 @@ class SessionForm final : public ModelForm {
   [[nodiscard]] cache::KvCache* model_cache() const noexcept override {
     return const_cast<cache::KvCache*>(&session_.cache());
   }
+  [[nodiscard]] Result<SavedForm> saved() const override {
+    if (session_.has_state()) {
+      return Status(Code::kUnsupported,
+                    "the model keeps a state beside the cache, which gen_session_save saves too");
+    }
+    return ModelForm::saved();
+  }
 
  private:
   const generate::Session& session_;

@@ -8,6 +8,7 @@
 
 #include "api/boundary/boundary.h"
 #include "api/boundary/host_call.h"
+#include "base/c_locale.h"
 #include "base/json_text.h"
 #include "api/model/model_handle.h"
 #include "base/io_error.h"
@@ -36,6 +37,7 @@ Result<std::string> describe(const GgufFile& file, const ModelParts& parts) {
       gen::gguf::totals(file, traits.num_layers, traits.num_experts_used, traits.num_experts);
   std::string shares = "{";
   for (const auto& [type, share] : totals.shares) {
+    const gen::CLocale numbers;
     char text[32];
     std::snprintf(text, sizeof text, "%.4f", share);
     shares += (shares.size() > 1 ? "," : "") + json_quote(type) + ":" + text;

@@ -17,7 +17,6 @@ namespace {
 
 constexpr float kHidden = -std::numeric_limits<float>::infinity();
 
-
 CausalStore::Made make(const char* kind, const CausalRules& rules) {
   if (rules.window < 1 || rules.memory < rules.window) {
     return error(Code::kInvalidArgument,
@@ -130,7 +129,8 @@ Status CausalStore::check_rows(const char* what, const PutRows& rows, int32_t n,
                  rows.dim, own->heads, own->dim);
   }
   size_t count = 0;
-  if (!checked_mul(to_size(rows.heads), to_size(rows.dim), &count) || !checked_mul(count, to_size(n), &count)) {
+  if (!checked_mul(to_size(rows.heads), to_size(rows.dim), &count) ||
+      !checked_mul(count, to_size(n), &count)) {
     return error(Code::kOutOfMemory, "%d %s of %d heads of %d elements overflow", n, what,
                  rows.heads, rows.dim);
   }
@@ -253,13 +253,15 @@ int32_t CausalStore::offset(int32_t cell) const noexcept {
 
 Status CausalStore::read_keys(const Rows& rows, float* k) {
   const Range range = pass_->range;
+  std::vector<int32_t> offsets;
+  if (shifted_) offsets.resize(to_size(std::min(limits().max_batch, range.length)));
   for (int32_t i = 0; i < range.length; ++i) {
-    decode_row(limits().type, rows.row(range.first + i), rows.elements, k + to_size(i) * rows.elements);
+    decode_row(limits().type, rows.row(range.first + i), rows.elements,
+               k + to_size(i) * rows.elements);
   }
   if (!shifted_) return {};
-  std::vector<int32_t> offsets(to_size(limits().max_batch));
-  for (int32_t begin = 0; begin < range.length; begin += limits().max_batch) {
-    const int32_t n = std::min(limits().max_batch, range.length - begin);
+  for (int32_t begin = 0; begin < range.length; begin += static_cast<int32_t>(offsets.size())) {
+    const int32_t n = std::min(static_cast<int32_t>(offsets.size()), range.length - begin);
     bool any = false;
     for (int32_t i = 0; i < n; ++i) {
       offsets[to_size(i)] = offset(range.first + begin + i);
@@ -358,7 +360,8 @@ void CausalStore::commit_remove() noexcept {
   if (removal_.by == 0) return;
   shifted_ = true;
   const auto cells = cells_->map().cells(removal_.slot);
-  for (size_t i = to_size(removal_.from); i < cells.size(); ++i) offsets_[to_size(cells[i])] += removal_.by;
+  for (size_t i = to_size(removal_.from); i < cells.size(); ++i)
+    offsets_[to_size(cells[i])] += removal_.by;
 }
 
 void CausalStore::copy_rows(std::span<const CellMove> moves) noexcept {

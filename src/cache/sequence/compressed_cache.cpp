@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -300,7 +301,12 @@ Result<std::unique_ptr<KvCache>> make_compressed_cache(std::span<const LayerShap
     }
   }
   chunk = std::min(chunk, capacity);
-  GEN_ASSIGN(auto entries, make_cache("fp32", layers, capacity / chunk + chunk, memory));
+  const int64_t most = int64_t{capacity} / chunk + chunk;
+  if (most > std::numeric_limits<int32_t>::max()) {
+    return error(Code::kInvalidArgument, "chunks of %d positions in a cache of %d", chunk,
+                 capacity);
+  }
+  GEN_ASSIGN(auto entries, make_cache("fp32", layers, static_cast<int32_t>(most), memory));
   GEN_ASSIGN(auto kept, make_cache("fp32", layers, chunk, memory));
   auto angles = std::make_shared<const OwnAngles>(layers);
   return std::unique_ptr<KvCache>(std::make_unique<CompressedCache>(

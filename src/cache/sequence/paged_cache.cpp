@@ -188,7 +188,6 @@ class PagedCache final : public KvCache, public SharesBlocks {
     GEN_TRY(settle());
     const size_t needed = pieces_of(length() + n);
     if (needed < pieces()) keep_pieces(needed);
-    if (windows_) give_back_unseen(length());
     std::vector<size_t> shared;  // blocks that other sequences hold and n more entries start in
     if (copies(n) > 0) {
       const size_t last = static_cast<size_t>(length()) / block_size() * bins_;
@@ -198,6 +197,12 @@ class PagedCache final : public KvCache, public SharesBlocks {
     }
     std::vector<Block*> fresh((needed - pieces()) * bins_ + shared.size());
     reserve(needed);
+    if (fresh.size() > pool_->blocks().available() &&
+        fresh.size() > pool_->blocks().obtainable() + given_back_at_most()) {
+      return error(Code::kPoolExhausted, "the pool has %zu of %zu blocks free, %zu wanted",
+                   pool_->blocks().available(), pool_->blocks().capacity(), fresh.size());
+    }
+    if (windows_ && n > 0) give_back_unseen(length());
     Status taken = pool_->blocks().allocate(fresh);
     if (taken.code() == Code::kPoolExhausted && !points_.entries().empty()) {
       points_.cut(0);
@@ -541,6 +546,19 @@ class PagedCache final : public KvCache, public SharesBlocks {
       if (held_from_[bin] > first_seen(bin, n)) return false;
     }
     return true;
+  }
+  /// What of its own a plan may give back, or a little more.
+  [[nodiscard]] size_t given_back_at_most() const noexcept {
+    if (!windows_) return 0;
+    size_t blocks = 0;
+    for (size_t bin = 0; bin < bins_; ++bin) {
+      if (reach_of(bin) < 0) continue;
+      const auto end = static_cast<size_t>(first_seen(bin, length())) / block_size();
+      const auto begin = static_cast<size_t>(held_from_[bin]) / block_size();
+      blocks += end > begin ? end - begin : 0;
+    }
+    for (size_t i = 0; i < points_.entries().size(); ++i) blocks += point(i).blocks().size();
+    return blocks;
   }
   void give_back_unseen(int32_t n) noexcept {
     const int32_t from = std::max(n - std::max(pool_->rewind(), size()), 0);

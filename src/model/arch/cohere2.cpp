@@ -15,7 +15,7 @@ constinit const Architecture kCohere2 = {
      .inner_bias = Bias::kOptional,
      .window = 4096,
      .global_every = 4,
-     .unrotated_every = 4,
+     .rotate_local = true,
      .logit_factor = true},
 };
 

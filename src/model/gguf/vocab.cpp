@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "model/gguf/clean_name.h"
 #include "tokenizer/pretokenizer_data.h"
+#include "tokenizer/vocab_check.h"
 
 namespace gen::gguf {
 namespace {
@@ -77,13 +78,16 @@ Status read_scores(const Metadata& metadata, const char* key, std::vector<float>
 }
 
 Status read_tokens(const Metadata& metadata, VocabSpec* spec) {
-  GEN_TRY(copy_strings(metadata, "tokenizer.ggml.tokens", &spec->tokens));
-  const size_t tokens = spec->tokens.size();
-  if (tokens < 1 || tokens > static_cast<size_t>(std::numeric_limits<int32_t>::max())) {
-    return error(Code::kFormat,
-                 "metadata 'tokenizer.ggml.tokens': %zu tokens outside [1, %" PRId32 "]", tokens,
-                 std::numeric_limits<int32_t>::max());
+  constexpr const char* kTokens = "tokenizer.ggml.tokens";
+  const Value* const listed = metadata.find(kTokens);
+  // Before they are copied, which takes several times the file.
+  if (listed != nullptr && listed->type() == ValueType::kArray &&
+      (listed->count() < 1 || listed->count() > tokenizer::kMaxTokens)) {
+    return error(Code::kFormat, "metadata '%s': %" PRIu64 " tokens outside [1, %zu]", kTokens,
+                 static_cast<uint64_t>(listed->count()), tokenizer::kMaxTokens);
   }
+  GEN_TRY(copy_strings(metadata, kTokens, &spec->tokens));
+  const size_t tokens = spec->tokens.size();
   for (size_t i = 0; i < tokens; ++i) {
     if (spec->tokens[i].empty()) spec->tokens[i] = "[EMPTY_" + std::to_string(i) + "]";
   }
