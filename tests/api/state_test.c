@@ -198,17 +198,36 @@ static void sessions_refuse(void** state) {
   /* A pool that many sessions fill. */
   gen_generator* generator = make_generator("fp32", "1,16");
   gen_session* many[256];
+  for (int i = 0; i < 256; ++i) { /* the idle lose their blocks */
+    assert_ok(gen_session_new(generator, &many[i], &error), error);
+    assert_ok(gen_session_load(many[i], at("one"), &error), error);
+    assert_int_equal(gen_session_length(many[i]), gen_session_length(session));
+  }
+  assert_int_equal(kv_cache_seq_len(gen_session_cache(many[0])), 0);
+  assert_true(kv_cache_seq_len(gen_session_cache(many[255])) > 0);
+  for (int i = 0; i < 256; ++i) gen_session_free(many[i]);
+  /* Caches of the caller do not. */
+  kv_cache* caches[256] = {NULL};
+  float* logits =
+      malloc(sizeof *logits * (size_t)gen_model_config_vocab_size(gen_model_get_config(model)));
+  const size_t vocab = (size_t)gen_model_config_vocab_size(gen_model_get_config(model));
+  const int32_t token = 300;
   int count = 0;
   gen_status status = GEN_OK;
   while (status == GEN_OK && count < 256) {
-    assert_ok(gen_session_new(generator, &many[count], &error), error);
-    status = gen_session_load(many[count++], at("one"), &error);
+    assert_ok(kv_cache_generator_new(generator, 64, &caches[count], &error), error);
+    status = gen_model_forward(model, &token, 1, caches[count++], logits, vocab, &error);
   }
   assert_int_equal(status, GEN_ERROR_POOL_EXHAUSTED);
-  assert_int_equal(gen_session_length(many[count - 1]), 0);
-  gen_session_free(many[0]);
-  assert_ok(gen_session_load(many[count - 1], at("one"), &error), error);
-  while (count-- > 1) gen_session_free(many[count]);
+  gen_session* last = NULL;
+  assert_ok(gen_session_new(generator, &last, &error), error);
+  assert_fails(gen_session_load(last, at("one"), &error), GEN_ERROR_POOL_EXHAUSTED, "blocks free",
+               error);
+  assert_int_equal(gen_session_length(last), 0);
+  while (count-- > 0) kv_cache_free(caches[count]);
+  assert_ok(gen_session_load(last, at("one"), &error), error);
+  gen_session_free(last);
+  free(logits);
   gen_free(generator);
   gen_session_free(q4);
   gen_session_free(other);
