@@ -74,7 +74,7 @@ GEN_API gen_status kv_cache_new(int32_t layers, int32_t max_seq_len, kv_cache **
 /**
  * Makes an empty cache of the kind that a generator's sessions have, for gen_model_forward with the
  * generator's model. Layers with windows keep all positions, unless the option "window_rewind" was
- * set: a truncation may then keep fewer positions than it is told to.
+ * set: a truncation may then keep fewer positions than it is told to, also after a pass that failed.
  *
  * @param generator    may be freed before the cache.
  * @param max_seq_len  maximum number of positions, 1 up to the model's context; 0 for that of a session.

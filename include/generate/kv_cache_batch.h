@@ -332,7 +332,7 @@ GEN_API gen_status kv_cache_copy_prefix(kv_cache *cache, int32_t src, int32_t ds
 /**
  * Tells whether a sequence may continue with a token at a position, given its stored positions: 1
  * or 0. Whether these hold the right tokens is up to the caller. With a window, an empty sequence
- * may not.
+ * may not, unless its memory holds all positions.
  *
  * @param can  receives 1 or 0.
  * @return GEN_OK; GEN_ERROR_INVALID_ARGUMENT if can is NULL; GEN_ERROR_STATE before kv_cache_init.

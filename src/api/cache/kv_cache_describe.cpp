@@ -48,8 +48,8 @@ std::string describe(const kv_cache& cache) {
   json.append(label.traits.kind).append("\"");
   if (label.traits.dtype != nullptr) add(&json, "dtype", label.traits.dtype);
   add(&json, "num_layers", label.num_layers);
-  add(&json, "max_seq_len", label.max_seq_len);
   gen::api::OneSequence* const one = cache.body->one_sequence();
+  add(&json, "max_seq_len", one != nullptr ? one->form().max_seq_len(label) : label.max_seq_len);
   if (one != nullptr) add(&json, "seq_len", one->form().seq_len());
   add(&json, "memory_bytes", static_cast<int64_t>(cache.body->memory().resident));
   const gen::cache::KvCache* const of_model = one != nullptr ? one->form().model_cache() : nullptr;

@@ -130,10 +130,17 @@ Status PagedStore::update(int32_t layer, const float* k, const float* v, const T
   if (added.seq == 0) return {};
   const int32_t start = layer_seq_len(layer);
   GEN_TRY(make_writable(start, start + added.seq));
-  Status written = write(layer, 0, added, start, k);
-  if (written.ok()) written = write(layer, 1, added, start, v);
+  const auto drop = [this] { drop_blocks(blocks_for(longest(), pool_->shape().block_size)); };
+  Status written;
+  try {
+    written = write(layer, 0, added, start, k);
+    if (written.ok()) written = write(layer, 1, added, start, v);
+  } catch (...) {
+    drop();
+    throw;
+  }
   if (!written.ok()) {
-    drop_blocks(blocks_for(longest(), pool_->shape().block_size));
+    drop();
     return written;
   }
   advance(layer, added);
