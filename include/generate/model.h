@@ -320,7 +320,8 @@ GEN_API gen_status gen_model_load_memory(const void *data, size_t size,
  *         GEN_ERROR_IO if `in` cannot be read or `out` cannot be written (its folder is missing, the disk is
  *         full, …): the message names the file;
  *         GEN_ERROR_FORMAT if `in` is not GGUF, is damaged, or holds weights that are not finite;
- *         GEN_ERROR_UNSUPPORTED for an unknown weight format: the message names it;
+ *         GEN_ERROR_UNSUPPORTED for an unknown weight format: the message names it; for an adapter or an importance
+ *         matrix;
  *         GEN_ERROR_CANCELLED if the progress callback returned non-zero;
  *         GEN_ERROR_OUT_OF_MEMORY.
  * Threads: any; works on one thread per usable CPU.
@@ -484,7 +485,7 @@ GEN_API const gen_tokenizer *gen_model_tokenizer(const gen_model *model);
 
 /**
  * Runs the model over tokens that follow the content of `cache`, and appends their keys and values
- * to it. The state of recurrent layers is kept with the cache and copied by kv_cache_clone; such a
+ * to it. The state of recurrent layers is kept with the cache and copied by kv_cache_clone, but not from a session's cache; such a
  * cache can be cut to 0 positions only, and kv_cache_save refuses it with GEN_ERROR_UNSUPPORTED.
  *
  * @param tokens    [n] token ids.

@@ -61,8 +61,9 @@ GEN_API void gen_quantize_options_free(gen_quantize_options *options);
  * mean of the squared inputs that the column was multiplied by on a calibration text. The file is
  * an importance matrix of llama.cpp, GGUF or of the older form. Matrices that it does not name
  * count all columns alike. With "types" each matrix gets the type of the first pattern that matches its name;
- * the others get the recipe's, except that tensors of pictures and sound keep what they have.
- * Nothing else changes a type but rows that the type cannot store. Warnings are written to the log
+ * the others get the recipe's, except that tensors of pictures and sound and small matrices
+ * (convolutions, routers of experts) keep what they have; vectors become F32. Nothing else changes a
+ * type but rows that the type cannot store. Warnings are written to the log
  * (gen_log_set_callback) about these, about weights of less than 3 bits without importance, and
  * about matrices that an importance matrix lacks, and lines of level info about importance that is
  * not used. Matrices of NVFP4 get a factor beside them, "NAME.scale", where their weights are small.

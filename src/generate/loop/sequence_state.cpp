@@ -200,11 +200,10 @@ Status Sequence::restore(cache::StateReader& from, std::unique_ptr<DraftState>* 
                    evaluated);
     }
     if (stale_) GEN_TRY(rebuild());
-    for (bool restored = false; !restored;) {
+    for (;;) {
       cache::StateReader content = from;
       const Status status = cache_->restore(content);
-      restored = status.ok();
-      if (restored) break;
+      if (status.ok()) break;
       const bool full = status.code() == Code::kPoolExhausted;
       if (!full || !generator_->scheduler().free_idle()) return status;
     }
