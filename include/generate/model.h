@@ -301,7 +301,7 @@ GEN_API gen_status gen_model_load_memory(const void *data, size_t size,
  * "TQ1_0" and "Q2_0"; "NVFP4", with the embedding and the output matrix in Q8_0; and "MXFP4_MOE",
  * with experts in MXFP4 and the rest in Q8_0. Models with eight experts, of 80 layers, or with one
  * matrix for queries, keys and values have matrices of attention in types of more bits. Vectors
- * become F32; tensors of pictures and sound stay as they are. A row whose length is not a multiple
+ * become F32; tensors of pictures and sound, and small matrices, stay as they are. A row whose length is not a multiple
  * of the type's block is stored in a type with shorter blocks and at least as many bits, or as F16;
  * a warning in the log says so. gen_model_quantize_with of quantize.h takes options.
  * Metadata is kept, with general.file_type and
@@ -485,8 +485,8 @@ GEN_API const gen_tokenizer *gen_model_tokenizer(const gen_model *model);
 
 /**
  * Runs the model over tokens that follow the content of `cache`, and appends their keys and values
- * to it. The state of recurrent layers is kept with the cache and copied by kv_cache_clone, but not from a session's cache; such a
- * cache can be cut to 0 positions only, and kv_cache_save refuses it with GEN_ERROR_UNSUPPORTED.
+ * to it. The state of recurrent layers is kept with the cache and copied by kv_cache_clone, but not
+ * from a session's cache; such a cache can be cut to 0 positions only, and kv_cache_save refuses it with GEN_ERROR_UNSUPPORTED.
  *
  * @param tokens    [n] token ids.
  * @param cache     grows by n entries; made by one of the kv_cache_…_new functions. Its first use sets its shape.
