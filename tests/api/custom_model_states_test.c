@@ -18,6 +18,10 @@ static void sessions_are_cut(void** state) {
     gen_session* session = open_session(generator);
     assert_ok(gen_session_append_tokens(session, prompt, PROMPT, &error), error);
     assert_goes_on(session, &toy, MORE);
+    if (kind != STATELESS) { /* the cache is not all of it */
+      assert_fails(kv_cache_save(gen_session_cache(session), "nowhere", &error),
+                   GEN_ERROR_UNSUPPORTED, "a state beside the cache", error);
+    }
     for (int32_t n = PROMPT + 4; n > 0; n -= 3) {
       if (kind == ONE_WAY) {
         assert_fails(gen_session_truncate(session, n, &error), GEN_ERROR_UNSUPPORTED, "go back",
