@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <thread>
 
 #include "base/metrics_memory.h"
@@ -46,8 +47,9 @@ struct Pooled {
     options.cache_factory = [this, entries](
                                 std::span<const cache::LayerShape>,
                                 int32_t capacity) -> Result<std::unique_ptr<cache::KvCache>> {
-      return std::unique_ptr<cache::KvCache>(
-          std::make_unique<test::FakeCache>(capacity, true, pool, entries));
+      auto cache = std::make_unique<test::FakeCache>(capacity, true, pool, entries);
+      cache->before_has_all_room = before_has_all_room;
+      return std::unique_ptr<cache::KvCache>(std::move(cache));
     };
     generator = std::move(Generator::create(model, tokenizer, options)).value();
   }
@@ -55,6 +57,7 @@ struct Pooled {
 
   std::shared_ptr<MetricsMemory> metrics = std::make_shared<MetricsMemory>();
   std::shared_ptr<std::atomic<int32_t>> pool;
+  std::function<void()> before_has_all_room;  // of sessions that are made later
   std::shared_ptr<test::FakeTokenizer> tokenizer;
   std::shared_ptr<test::FakeModel> model;
   std::shared_ptr<const Generator> generator;
@@ -141,6 +144,24 @@ TEST(Preemption, LongPromptsThatDoNotFitTakeTurns) {
     for (std::thread& thread : threads) thread.join();
   }
   EXPECT_EQ(*world.pool, 64);
+}
+
+// Blocks may come back at any moment of a reservation: no call fails for lack of what it did not
+// have.
+TEST(Preemption, BlocksThatComeBackAtAnyMoment) {
+  const Tokens expected =
+      say(*Pooled(10000).session(), std::string(40, 'b'), params_of(1, 2)).tokens;
+  for (int moment = 0; moment < 4; ++moment) {
+    Pooled world(64);
+    world.pool->store(22);  // somebody else has 42
+    int asked = 0;
+    world.before_has_all_room = [&] {
+      if (asked++ == moment) *world.pool += 42;
+    };
+    EXPECT_EQ(say(*world.session(), std::string(40, 'b'), params_of(1, 2)).tokens, expected)
+        << moment;
+    EXPECT_GT(asked, moment);
+  }
 }
 
 // The least recently used goes first, and only as many as must.

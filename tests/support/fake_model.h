@@ -47,6 +47,7 @@ class FakeCache final : public cache::KvCache, public cache::Shifts {
   int32_t length() const noexcept override { return length_; }
   int32_t capacity() const noexcept override { return capacity_; }
   bool has_all_room() const noexcept override {
+    if (before_has_all_room) before_has_all_room();
     return pool_ == nullptr || pool_->load() + held_ >= pool_entries_;
   }
   int32_t most_room() const noexcept override {
@@ -118,6 +119,7 @@ class FakeCache final : public cache::KvCache, public cache::Shifts {
   std::span<const int32_t> committed() const { return first(length_); }
 
   int32_t plans_until_failure = -1;  // -1: never
+  std::function<void()> before_has_all_room;
   bool can_shift = false;
   int32_t shifts = 0;
 

@@ -61,12 +61,16 @@ bool Admission::reserve(const StepPlan::Slice& slice, SteadyClock::time_point no
     request->starved = false;
     return false;
   }
+  // Others give their blocks back at any time, also between a plan and the question who has them.
+  // So a call fails only if it had all room before a plan and after it.
   Result<cache::CachePlan> made = make_room(slice);
+  bool had_all_room = false;
   if (made.status().code() == Code::kPoolExhausted && request->cache->has_all_room()) {
-    made = make_room(slice);  // others may have given their blocks back meanwhile
+    had_all_room = true;
+    made = make_room(slice);
   }
-  const bool starved =
-      made.status().code() == Code::kPoolExhausted && !request->cache->has_all_room();
+  const bool starved = made.status().code() == Code::kPoolExhausted &&
+                       !(had_all_room && request->cache->has_all_room());
   if (starved && !request->starved) request->starved_since = now;
   request->starved = starved;
   if (!made.ok()) {
