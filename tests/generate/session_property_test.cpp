@@ -141,6 +141,7 @@ struct Talk {
   Tokens tokens = {};            // before the stream was opened
   AdapterChoices adapters = {};  // of its last call
   bool may_be_cancelled = false;
+  bool may_owe_text = false;  // held back by a call that was ended, for a next one without a prompt
   std::unique_ptr<Generation> stream = nullptr;
   Tokens asked = {};      // tokens and the stream's prompt
   Told told = {};         // what it should say
@@ -290,6 +291,11 @@ class Program {
     const Tokens invocation = DrawnAdapters::invocation(random_);
     return draw(random_, 0, 1) == 0 ? join(text, invocation) : join(invocation, text);
   }
+  /// The prompt of a call whose text must be a fresh session's.
+  Tokens prompt_for(const Talk& talk) {
+    const Tokens text = prompt();
+    return talk.may_owe_text && text.empty() ? Tokens{3} : text;
+  }
   CallParams params(int32_t n) const {
     CallParams made = params_of(n);
     made.stops.ignore_eos = true;
@@ -357,7 +363,7 @@ class Program {
   }
 
   void generate(Talk& talk) {
-    const Tokens more = prompt();
+    const Tokens more = prompt_for(talk);
     const int32_t n = draw(random_, 1, 9);
     int32_t stop_at = draw(random_, 0, 2) == 0 ? draw(random_, 0, n) : -1;
     const auto stop = [](void* user, const Event& event) -> int32_t {
@@ -375,16 +381,18 @@ class Program {
       EXPECT_EQ(result->tokens, first(expected.said.tokens, static_cast<size_t>(stop_at) + 1));
     } else if (went_well(talk, status)) {
       EXPECT_EQ(Told::of(*result, tokens_of(*talk.session)), expected);
+      talk.may_owe_text = false;
       return take_tokens(talk, expected.held, expected.held.size());
     } else if (status.code() != Code::kCancelled) {
       return take_tokens(talk, talk.tokens, talk.tokens.size());
     }
+    talk.may_owe_text = talk.may_owe_text || !drawn.stops.strings.empty();
     const Tokens whole = join(join(talk.tokens, more), result->tokens);
     take_tokens(talk, whole, result->tokens.empty() ? talk.tokens.size() : whole.size());
   }
 
   void open(Talk& talk) {
-    const Tokens more = prompt();
+    const Tokens more = prompt_for(talk);
     const int32_t n = draw(random_, 1, 12);
     const CallParams drawn = any_params(n, any_adapters(talk));
     const bool begins = may_begin(talk, more, drawn.adapters);
@@ -394,6 +402,7 @@ class Program {
     ASSERT_EQ(opened.ok(), begins) << opened.status().message();
     if (!begins) return refused(talk, drawn.adapters);
     talk.stream = std::move(opened).value();
+    talk.may_owe_text = talk.may_owe_text || !drawn.stops.strings.empty();
     talk.asked = join(talk.tokens, more);
     talk.told = std::move(expected);
     talk.given = 0;
@@ -434,7 +443,10 @@ class Program {
     const bool whole_text = talk.stream->ended() && talk.stream->result().status.ok();
     talk.stream.reset();
     if (failed) return take_tokens(talk, talk.tokens, talk.tokens.size());
-    if (whole_text) return take_tokens(talk, talk.told.held, talk.told.held.size());
+    if (whole_text) {
+      talk.may_owe_text = false;
+      return take_tokens(talk, talk.told.held, talk.told.held.size());
+    }
     const Tokens whole = join(talk.asked, first(talk.told.said.tokens, talk.given));
     take_tokens(talk, whole, talk.given == 0 ? talk.tokens.size() : whole.size());
   }
@@ -480,8 +492,10 @@ class Program {
     if (talks_.size() >= 6) return;
     auto forked = talk.session->fork();
     if (!went_well(talk, forked.status())) return;
-    Talk made{
-        .session = std::move(forked).value(), .tokens = talk.tokens, .adapters = talk.adapters};
+    Talk made{.session = std::move(forked).value(),
+              .tokens = talk.tokens,
+              .adapters = talk.adapters,
+              .may_owe_text = talk.may_owe_text};
     take_tokens(made, talk.tokens, talk.tokens.size());
     talks_.push_back(std::move(made));
   }
