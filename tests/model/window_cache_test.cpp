@@ -18,6 +18,7 @@
 #include "engine/memory/host_memory.h"
 #include "support/counting_allocator.h"
 #include "support/loaded_tiny.h"
+#include "support/sanitized.h"
 
 namespace gen::model {
 namespace {
@@ -257,10 +258,12 @@ TEST_P(WindowCaches, HaveTheBitsOfFullOnes) {
 
 // However far that is, in texts of about a window and of many, in chunks of every size.
 TEST_P(WindowCaches, ComeBackToPoints) {
+  test::Thinned thinned(3);
   for (const int32_t window : {7, 32, 33, 100}) {
     for (const int32_t chunk : {window == 7 ? 1 : 8, 40}) {
       make({window, 0, chunk, 20, 2});
       for (const int32_t point : {window - 1, window, window + 1, 2 * window, 230}) {
+        if (thinned.skips()) continue;
         SCOPED_TRACE(testing::Message() << window << " in chunks of " << chunk << " to " << point);
         const Cache cache = windowed();
         const Cache all = full();
