@@ -108,7 +108,7 @@ TEST_P(EveryFormat, HasExactlyTheValidCalls) {
     const Status made = reads.make(format, {tool}, options);
     ASSERT_TRUE(made.ok()) << made.message() << "\n" << schema;
     EXPECT_TRUE(reads.report().relaxed.empty()) << reads.report().relaxed[0];
-    for (int i = 0; i < test::fewer(40); ++i) {
+    for (int i = 0; i < gen::test::fewer(40); ++i) {
       const JsonValue value =
           test::as_read(format, tool, test::random_value(random, tool.schema, tool.schema));
       if (!value.is(grammar::JsonType::kObject)) continue;
@@ -122,8 +122,8 @@ TEST_P(EveryFormat, HasExactlyTheValidCalls) {
       }
     }
   }
-  EXPECT_GT(valid, test::fewer(130));
-  EXPECT_GT(invalid, test::fewer(40));
+  EXPECT_GT(valid, gen::test::fewer(130));
+  EXPECT_GT(invalid, gen::test::fewer(40));
 }
 
 // A walk through the grammar that draws any allowed token, with a budget of tokens.
@@ -179,7 +179,7 @@ TEST_P(EveryFormat, HasWhatTheParserReads) {
     options.choice = round % 3 == 0 ? ToolChoice::kAuto : ToolChoice::kRequired;
     if (round % 4 != 0) options.named = "fetch_it";
     ASSERT_TRUE(reads.make(*format, *tools, options).ok());
-    for (int i = 0; i < test::fewer(8); ++i) {
+    for (int i = 0; i < gen::test::fewer(8); ++i) {
       const std::string text = random_answer(reads, walk);
       const bool whole = reads.matcher().is_complete();
       const Answer answer = parse_answer(format, tools, text);
@@ -199,7 +199,7 @@ TEST_P(EveryFormat, HasWhatTheParserReads) {
       }
     }
   }
-  EXPECT_GT(n_calls, test::fewer(30));
+  EXPECT_GT(n_calls, gen::test::fewer(30));
 }
 
 // Texts of pieces of marks and calls: whatever of them a grammar takes, the parser finds no call in
@@ -253,7 +253,7 @@ TEST_P(EveryFormat, HasNoOtherCalls) {
       CallGrammarOptions options;
       options.choice = choice;
       ASSERT_TRUE(reads.make(*format, *tools, options).ok());
-      for (int round = 0; round < test::fewer(16); ++round) {
+      for (int round = 0; round < gen::test::fewer(16); ++round) {
         std::string text = begin;
         for (int i = 0; i < 30; ++i) {
           const std::string more = text + pieces[random.below(pieces.size())];
@@ -269,7 +269,7 @@ TEST_P(EveryFormat, HasNoOtherCalls) {
       }
     }
   }
-  EXPECT_GT(n_calls, test::kSanitized ? 0U : 3U);
+  EXPECT_GT(n_calls, gen::test::kSanitized ? 0U : 3U);
 }
 
 std::vector<std::string> names() {
