@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "chat/chat_borders.h"
-#include "generate/answer/reasoning_limit.h"
 #include "generate/loop/run.h"
 #include "grammar/mask/vocabulary.h"
 #include "grammar/matcher/matcher.h"
@@ -109,10 +108,12 @@ Result<CallParams> ChatSession::prepare(CallParams params, ChatTurn* turn, std::
     limits.budget = 0;  // for templates that have no switch
     limits.budget_text.clear();
   }
-  if (limits.budget < 0 && !limits.may_end) return params;
-  GEN_ASSIGN(auto limit, ReasoningLimit::make(form, generator_->shared_tokenizer(), opening,
-                                              written, limits, end_reasoning_));
-  return with_limit(std::move(params), std::move(limit));
+  if (limits.budget < 0 && !limits.may_end && turn->reasoning_.closing.empty()) return params;
+  GEN_ASSIGN(turn->limit_, ReasoningLimit::make(form, generator_->shared_tokenizer(), opening,
+                                                written, limits, end_reasoning_));
+  turn->limit_->go_on_from(turn->reasoning_);
+  GEN_TRY(turn->limit_->check_vocab(generator_->vocab_size()));
+  return with_limit(std::move(params), turn->limit_);
 }
 
 Result<std::unique_ptr<Generation>> ChatSession::answer(const CallParams& params, ChatTurn* turn) {
@@ -161,6 +162,7 @@ Result<std::unique_ptr<Generation>> ChatSession::answer(const CallParams& params
 Result<std::unique_ptr<Generation>> ChatSession::go_on(const CallParams& params, ChatTurn* turn) {
   turn->form_ = cut_->form;
   turn->said_ = cut_->said;
+  turn->reasoning_ = cut_->reasoning;
   GEN_ASSIGN(const CallParams prepared,
              prepare(params, turn, cut_->opening, cut_->written, cut_->said));
   keep_ = cut_->keep;
@@ -289,6 +291,11 @@ void ChatTurn::add_answer() {
     const std::span<const int32_t> held = generation_->held();
     std::vector<int32_t> said = said_;
     said.insert(said.end(), result.tokens.begin(), result.tokens.end());
+    ReasoningLimit::Progress reasoning = reasoning_;
+    if (limit_ != nullptr) {
+      auto progress = limit_->progress(held, result.tokens.size());
+      if (progress.ok()) reasoning = std::move(progress).value();
+    }
     cut = ChatSession::Cut{all,
                            {held.begin(), held.end()},
                            generation_->unsaid(),
@@ -296,7 +303,8 @@ void ChatTurn::add_answer() {
                            form_,
                            reader_ != nullptr ? reader_->opening() : std::string(),
                            reader_ != nullptr ? reader_->written() : WrittenAnswer(),
-                           std::move(said)};
+                           std::move(said),
+                           std::move(reasoning)};
   }
   if (read != nullptr) generation_->set_answer(std::move(read));
   messages = std::move(all);

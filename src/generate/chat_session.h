@@ -19,6 +19,7 @@
 #include "generate/answer/answer_form.h"
 #include "generate/answer/answer_reader.h"
 #include "generate/answer/answer_rules.h"
+#include "generate/answer/reasoning_limit.h"
 #include "generate/chat_window.h"
 #include "generate/loop/generation.h"
 #include "generate/loop/generator.h"
@@ -87,6 +88,7 @@ class ChatSession final : public std::enable_shared_from_this<ChatSession> {
     std::string opening;        // as AnswerReader
     WrittenAnswer written;      // the same
     std::vector<int32_t> said;  // its tokens
+    ReasoningLimit::Progress reasoning;
   };
   std::optional<Cut> cut_;
   /// The grammar of calls of the last turn, and what it was made of.
@@ -132,7 +134,9 @@ class ChatTurn {
   bool goes_on_ = false;
   std::unique_ptr<AnswerReader> reader_;  // null: answers are not read
   AnswerForm form_;
-  std::vector<int32_t> said_;  // before this turn, of the same answer
+  std::vector<int32_t> said_;              // before this turn, of the same answer
+  ReasoningLimit::Progress reasoning_;     // the same
+  std::shared_ptr<ReasoningLimit> limit_;  // null: none
   Event event_;
   std::vector<calls::Piece> plain_;  // of an answer that is not read
   bool noted_ = false;

@@ -296,6 +296,74 @@ TEST_F(Answers, ReasoningEndsAtItsBudget) {
   EXPECT_EQ(last().at("reasoning_content"), seen.reasoning);
 }
 
+// Where it is cut makes no difference: before the budget is spent, in the closing, or behind it.
+TEST_F(Answers, BudgetsAreOfTheWholeAnswer) {
+  set("reasoning_budget", "6");
+  set("reasoning_end", " Enough of that.");
+  std::string thoughts = "<think>\n";
+  for (int i = 0; i < 40; ++i) thoughts += "and then ";
+  script(thoughts);
+  script_.tokens.resize(40);
+  Seen whole;
+  ASSERT_EQ(send("Why?", &whole), GEN_OK) << error_.message;
+  ASSERT_FALSE(whole.text.empty());
+  for (const int32_t each : {1, 2, 5, 7, 11}) {
+    SCOPED_TRACE(testing::Message() << each << " tokens a call");
+    ASSERT_EQ(gen_chat_truncate(chat_, 0, &error_), GEN_OK);
+    ASSERT_EQ(gen_sampling_set_max_new_tokens(sampling_, each, &error_), GEN_OK);
+    script_.before = 0;
+    Seen parts;
+    ASSERT_EQ(send("Why?", &parts), GEN_OK) << error_.message;
+    while (gen_result_finish_reason(result_) == GEN_FINISH_LENGTH) {
+      script_.before += static_cast<size_t>(each);
+      ASSERT_EQ(send(nullptr, &parts), GEN_OK) << error_.message;
+    }
+    EXPECT_EQ(parts.reasoning, whole.reasoning);
+    EXPECT_EQ(parts.text, whole.text);
+  }
+}
+
+// A model with fewer tokens than its tokenizer may lack those of the closing.
+TEST_F(Answers, ClosingsNeedTheModelsVocabulary) {
+  const gen_tokenizer* const tokenizer = gen_model_tokenizer(model_);
+  int32_t last = gen_tokenizer_vocab_size(tokenizer);
+  std::string piece;
+  do {
+    char text[64] = {};
+    size_t n = 0;
+    if (gen_tokenizer_piece(tokenizer, --last, text, sizeof text, &n, &error_) != GEN_OK) continue;
+    piece = text;
+  } while (encoded(piece).empty() || encoded(piece).back() != last);
+  gen_forward table = {};
+  table.struct_size = sizeof table;
+  table.forward = [](void*, const gen_forward_batch*, float*, float*, gen_error*) {
+    return GEN_ERROR_MODEL;
+  };
+  gen_model_config* config = nullptr;
+  ASSERT_EQ(gen_model_config_new(&config, &error_), GEN_OK);
+  ASSERT_EQ(gen_model_config_set_vocab_size(config, last, &error_), GEN_OK);
+  ASSERT_EQ(gen_model_config_set_max_seq_len(config, 512, &error_), GEN_OK);
+  gen_model* model = nullptr;
+  gen_generator* generator = nullptr;
+  gen_chat_session* talk = nullptr;
+  ASSERT_EQ(gen_model_new_custom(&table, config, tokenizer, &model, &error_), GEN_OK)
+      << error_.message;
+  gen_model_config_free(config);
+  ASSERT_EQ(gen_create(model, nullptr, &generator, &error_), GEN_OK) << error_.message;
+  ASSERT_EQ(gen_chat_session_new(generator, chat_, &talk, &error_), GEN_OK) << error_.message;
+  std::swap(talk, talk_);
+  set("reasoning_budget", "0");
+  set("reasoning_end", piece.c_str());
+  Seen seen;
+  EXPECT_EQ(send("Why?", &seen), GEN_ERROR_UNSUPPORTED);
+  const std::string said = error_.message;
+  EXPECT_NE(said.find("token " + std::to_string(last) + " ends reasoning"), said.npos) << said;
+  std::swap(talk, talk_);
+  gen_chat_session_free(talk);
+  gen_free(generator);
+  gen_model_free(model);
+}
+
 TEST_F(Answers, ReasoningEndsWhenAsked) {
   EXPECT_EQ(gen_chat_session_end_reasoning(talk_, &error_), GEN_ERROR_STATE);
   EXPECT_EQ(gen_chat_session_end_reasoning(nullptr, &error_), GEN_ERROR_INVALID_ARGUMENT);

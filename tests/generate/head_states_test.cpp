@@ -5,6 +5,7 @@
 // rows it has seen.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -40,9 +41,15 @@ class Recorded final : public Drafter {
     }
   }
   [[nodiscard]] std::span<const int32_t> taps() const noexcept override { return head_->taps(); }
-  void observe(std::span<const ObservedRows> rows) override { head_->observe(rows); }
+  void observe(std::span<const ObservedRows> rows) override {
+    head_->observe(rows);
+    for (const ObservedRows& each : rows) {
+      most_waiting = std::max(most_waiting, static_cast<HeadState*>(each.state)->rows_waiting());
+    }
+  }
 
   Tokens drafts;
+  size_t most_waiting = 0;
   std::shared_ptr<CancelFlag> cancels;  // raised behind so many proposals
   int32_t left = 0;
 
@@ -97,6 +104,21 @@ TEST(HeadStates, SavedSessionsDraftAsBefore) {
       EXPECT_NE(world.drafts_of(*anew, text_of(2, 3)), want);
     }
   }
+}
+
+// Rows do not gather while somebody else drafts at every step: 32 wait, and those of two steps.
+TEST(HeadStates, RowsAreTakenInWhileLookupsDraft) {
+  World world("exaone4");
+  HeadGenerator of;
+  of.policy.kind = DraftPolicy::Kind::kAlways;
+  of.drafter = std::make_shared<DrafterList>(std::make_shared<NgramLookup>(1, 3), world.recorded);
+  const auto generator = head_generator(world.model, std::move(of));
+  const auto session = generator->new_session().value();
+  Tokens again;
+  for (int32_t i = 0; i < 120; ++i) again.push_back(2 + i % 3);
+  const GenResult said = answer_of(*session, again, greedy_call(120));
+  EXPECT_GT(said.usage.drafted, 150);
+  EXPECT_LE(world.recorded->most_waiting, 32U + 2 * 4);
 }
 
 // A cancelled call may take back the last row that the head has seen.

@@ -26,6 +26,36 @@ Result<std::shared_ptr<ReasoningLimit>> ReasoningLimit::make(
   return made;
 }
 
+void ReasoningLimit::go_on_from(Progress progress) {
+  spent_ = progress.spent;
+  if (!progress.ended) return;
+  ended_at_ = 0;
+  closing_ = std::move(progress.closing);
+}
+
+Status ReasoningLimit::check_vocab(int32_t vocab) const noexcept {
+  for (const int32_t token : closing_) {
+    if (token < vocab) continue;
+    return error(Code::kUnsupported,
+                 "token %d ends reasoning, and the model's vocabulary has only %d tokens", token,
+                 vocab);
+  }
+  return {};
+}
+
+Result<ReasoningLimit::Progress> ReasoningLimit::progress(std::span<const int32_t> held,
+                                                          size_t said) {
+  GEN_TRY(follow(held, said));
+  Progress made;
+  made.spent = spent_;
+  made.ended = ended_at_.has_value();
+  if (made.ended) {
+    const size_t next = std::min(said - std::min(*ended_at_, said), closing_.size());
+    made.closing.assign(closing_.begin() + static_cast<std::ptrdiff_t>(next), closing_.end());
+  }
+  return made;
+}
+
 // The tokens up to `said`, of which reasoning is counted.
 Status ReasoningLimit::follow(std::span<const int32_t> held, size_t said) {
   for (; followed_ < said; ++followed_) {

@@ -120,6 +120,11 @@ void HeadDrafter::observe(std::span<const ObservedRows> rows) {
     } else if (each.first_position < end) {
       state.cut(static_cast<size_t>(each.first_position - state.base));
     }
+    // Where every step has a draft of somebody else, this is the only moment without an open one.
+    if (state.rows_waiting() > kMostWaiting) {
+      HeadState* const full = &state;
+      fill({&full, 1});
+    }
     const size_t before = state.waiting.size();
     try {
       state.tokens.reserve(state.tokens.size() + each.tokens.size());

@@ -13,6 +13,15 @@ std::ptrdiff_t offset_of(size_t row, size_t width) {
   return static_cast<std::ptrdiff_t>(row * width);
 }
 
+// As truncate(). What a cache needs for a cut may be missing, and no draft is worth a failure.
+bool cut_to(cache::KvCache& cache, size_t n) noexcept {
+  try {
+    return cache.truncate(static_cast<int32_t>(n)).ok();
+  } catch (...) {
+    return false;
+  }
+}
+
 bool all_finite(std::span<const float> values) noexcept {
   constexpr uint32_t kExponent = 0x7F800000;
   uint32_t largest = 0;
@@ -74,7 +83,7 @@ void HeadState::settle_open() noexcept {
 
 void HeadState::begin_at(int32_t position) noexcept {
   for (Filled& each : filled) {
-    if (each.cache == nullptr || !each.cache->truncate(0).ok()) each.cache = nullptr;
+    if (each.cache != nullptr && !cut_to(*each.cache, 0)) each.cache = nullptr;
     each.rows = 0;
   }
   base = position;
@@ -86,7 +95,7 @@ void HeadState::begin_at(int32_t position) noexcept {
 
 bool HeadState::cut_cache(size_t head) noexcept {
   const Filled& of = filled[head];
-  return of.cache == nullptr || of.cache->truncate(static_cast<int32_t>(of.rows)).ok();
+  return of.cache == nullptr || cut_to(*of.cache, of.rows);
 }
 
 void HeadState::cut(size_t n) noexcept {
@@ -109,7 +118,7 @@ void HeadState::drop_unusable() noexcept {
     waiting.erase(waiting.begin(), waiting.begin() + offset_of(row, width));
     base += static_cast<int32_t>(seen);
     for (Filled& each : filled) {
-      if (each.cache == nullptr || !each.cache->truncate(0).ok()) each.cache = nullptr;
+      if (each.cache != nullptr && !cut_to(*each.cache, 0)) each.cache = nullptr;
       each.rows = 0;
     }
     return;
