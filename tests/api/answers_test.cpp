@@ -336,7 +336,7 @@ TEST_F(Answers, ClosingsNeedTheModelsVocabulary) {
   } while (encoded(piece).empty() || encoded(piece).back() != last);
   gen_forward table = {};
   table.struct_size = sizeof table;
-  table.forward = [](void*, const gen_forward_batch*, float*, float*, gen_error*) {
+  table.forward = [](void*, const gen_forward_batch*, float*, float*, gen_error*) -> gen_status {
     return GEN_ERROR_MODEL;
   };
   gen_model_config* config = nullptr;
