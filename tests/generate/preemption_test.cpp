@@ -31,8 +31,9 @@ enum class Patience : uint8_t {
 };
 
 struct Pooled {
+  using Change = void (*)(GeneratorOptions& options);
   explicit Pooled(int32_t entries, int32_t max_sequences = 8,
-                  Patience patience = Patience::kEndless) {
+                  Patience patience = Patience::kEndless, Change change = nullptr) {
     pool = std::make_shared<std::atomic<int32_t>>(entries);
     tokenizer = std::make_shared<test::FakeTokenizer>(
         std::vector<std::string>{"a", "b", "c", "d", "e", "f"});
@@ -44,6 +45,10 @@ struct Pooled {
     if (patience == Patience::kEndless) {
       options.max_starving = options.least_starving = std::chrono::hours(1);
     }
+    options.measure_caches = [this](Metrics&) {
+      if (behind_step) behind_step();
+    };
+    if (change != nullptr) change(options);
     options.cache_factory = [this, entries](
                                 std::span<const cache::LayerShape>,
                                 int32_t capacity) -> Result<std::unique_ptr<cache::KvCache>> {
@@ -58,6 +63,7 @@ struct Pooled {
   std::shared_ptr<MetricsMemory> metrics = std::make_shared<MetricsMemory>();
   std::shared_ptr<std::atomic<int32_t>> pool;
   std::function<void()> before_has_all_room;  // of sessions that are made later
+  std::function<void()> behind_step;
   std::shared_ptr<test::FakeTokenizer> tokenizer;
   std::shared_ptr<test::FakeModel> model;
   std::shared_ptr<const Generator> generator;
@@ -363,6 +369,99 @@ TEST(Preemption, AnUrgentNewcomerTakesFromAnOldCall) {
     }
   }
   EXPECT_EQ(order, (std::vector<const Call*>{&urgent, &low}));
+}
+
+// Who gave way in a step that then failed is not failed by it.
+TEST(Preemption, AFailedStepIsOfThoseThatRan) {
+  const Pooled world(40);
+  Call low(world, prompt_of(11), 11, 20, 0);
+  low.look_until(27);
+  Call urgent(world, std::string(20, 'b'), 1, 9, 5);
+  bool thrown = false;
+  world.model->before_forward = [&](const graph::Batch&) {
+    if (!thrown && low.entries() == 0) {
+      thrown = true;
+      throw std::bad_alloc();
+    }
+    return Status();
+  };
+  while (!low.ended() || !urgent.ended()) {
+    for (Call* call : {&low, &urgent}) (void)call->look();
+  }
+  EXPECT_TRUE(thrown);
+}
+
+// A session that is being saved gives its blocks when that is done; until then it is waited for.
+TEST(Preemption, SavedSessionsAreWaitedFor) {
+  const Pooled world(40, 8, Patience::kDefault, [](GeneratorOptions& options) {
+    options.max_starving = std::chrono::hours(1);
+    options.least_starving = std::chrono::milliseconds(1);
+  });
+  const auto idle = world.session();
+  (void)say(*idle, "abc", params_of(1, 20));
+  std::atomic<bool> begun = false;
+  std::thread saver([&] {
+    const Status saved = idle->save([&](const cache::StateContents&) {
+      begun = true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(150));
+      return Status();
+    });
+    EXPECT_TRUE(saved.ok()) << saved.message();
+  });
+  while (!begun) std::this_thread::yield();
+  (void)say(*world.session(), std::string(25, 'b'), params_of(2, 3));
+  saver.join();
+}
+
+// Blocks that came back during a step are seen before its calls are failed for lack of them.
+TEST(Preemption, BlocksThatComeBackBehindAStep) {
+  Pooled world(40, 8, Patience::kDefault, [](GeneratorOptions& options) {
+    options.max_starving = std::chrono::nanoseconds(0);
+    options.least_starving = std::chrono::hours(1);
+  });
+  auto holder = std::move(world.session()->open(text(prompt_of(11)), params_of(11, 25))).value();
+  for (int i = 0; i < 10; ++i) ASSERT_TRUE(holder->next().ok());
+  world.behind_step = [&] { holder.reset(); };
+  (void)say(*world.session(), std::string(25, 'b'), params_of(1, 3));
+  EXPECT_EQ(holder, nullptr);
+  world.behind_step = nullptr;
+}
+
+// Who waits for an older call leaves those behind it what would not be enough.
+TEST(Preemption, NobodyGivesWayInVain) {
+  const Pooled world(64);
+  Call old(world, prompt_of(11), 11, 25, 0);
+  old.look_until(30);
+  Call big(world, std::string(36, 'b'), 1, 9, 0);
+  Call small(world, "cc", 2, 20, 0);
+  while (!small.ended()) {
+    for (Call* call : {&big, &small}) (void)call->look();
+  }
+  EXPECT_EQ(world.metrics->snapshot().value("preemptions"), 0);
+  EXPECT_EQ(big.entries(), 0);
+  while (!old.ended() || !big.ended()) {
+    for (Call* call : {&old, &big}) (void)call->look();
+  }
+}
+
+// But not for long: nobody behind it starts, and so all of them give way at last, also those that
+// never wait at the same moment.
+TEST(Preemption, WhoWaitsLongGoesBeforeThoseBehind) {
+  const Pooled world(64, 8, Patience::kEndless, [](GeneratorOptions& options) {
+    options.max_yielding = std::chrono::nanoseconds(0);
+  });
+  Call one(world, "aaaa", 1, 40, 0);
+  Call two(world, "bbbb", 2, 40, 0);
+  one.look_until(24);
+  two.look_until(24);
+  Call urgent(world, std::string(36, 'c'), 3, 9, 5);
+  std::vector<const Call*> order;
+  while (order.size() < 3) {
+    for (Call* call : {&one, &urgent, &two, &urgent}) {
+      if (call->look()) order.push_back(call);
+    }
+  }
+  EXPECT_EQ(order.front(), &urgent);
 }
 
 // Among those who give way the lowest priority comes first, then the youngest; a priority that is

@@ -53,6 +53,7 @@ class FakeCache final : public cache::KvCache, public cache::Shifts {
   int32_t most_room() const noexcept override {
     return std::min(capacity_, pool_entries_) - length_;
   }
+  int64_t most_freed() const noexcept override { return held_; }
   int32_t room() const noexcept override {
     const int32_t left = capacity_ - length_;
     return pool_ != nullptr ? std::min(left, held_ - length_ + pool_->load()) : left;

@@ -126,6 +126,8 @@ class KvCache {
   /// Whether nobody else has any. What room() does not promise may then still be there, for plans
   /// of fewer entries.
   [[nodiscard]] virtual bool has_all_room() const noexcept { return true; }
+  /// At most so many entries more have room in other caches of its kind once it is empty.
+  [[nodiscard]] virtual int64_t most_freed() const noexcept { return length(); }
   /// Whether a plan for `n` entries takes nothing that others hold or that a pool keeps for later.
   [[nodiscard]] virtual bool has_free(int32_t /*n*/) const noexcept { return true; }
   /// Entries behind length() that a layer surely keeps, up to whole tiles; all, unless it is a

@@ -163,7 +163,11 @@ class PagedCache final : public KvCache, public SharesBlocks {
   }
   [[nodiscard]] bool has_all_room() const noexcept override {
     BlockPool& pool = pool_->blocks();
-    return copies(1) == 0 && pool.obtainable() + held_blocks() >= pool.capacity();
+    return copies(1) == 0 && pool.obtainable() + held_blocks() + blocks_beside() >= pool.capacity();
+  }
+  /// One bin may need all of them.
+  [[nodiscard]] int64_t most_freed() const noexcept override {
+    return static_cast<int64_t>(held_blocks() + blocks_beside()) * size();
   }
   [[nodiscard]] bool has_free(int32_t n) const noexcept override {
     const size_t needed = std::max(pieces_of(length() + n), pieces());
@@ -281,15 +285,7 @@ class PagedCache final : public KvCache, public SharesBlocks {
 
   [[nodiscard]] MemoryUse memory() const noexcept override {
     MemoryUse use;
-    size_t beside = 0;
-    for (size_t i = 0; i < points_.entries().size(); ++i) {
-      for (const WindowPoint::Held& held : point(i).blocks()) {
-        bool counted = held.index < blocks_.size() && blocks_[held.index] == held.block;
-        for (size_t k = 0; k < i; ++k) counted = counted || point(k).holds(held.index, held.block);
-        beside += counted ? size_t{0} : size_t{1};
-      }
-    }
-    use.resident = (held_blocks() + beside) * pool_->blocks().block_bytes();
+    use.resident = (held_blocks() + blocks_beside()) * pool_->blocks().block_bytes();
     use.payload = 0;
     for (size_t table = 0; table < tables_.size(); ++table) {
       const size_t bin = bin_of_table(table);
@@ -582,6 +578,18 @@ class PagedCache final : public KvCache, public SharesBlocks {
   [[nodiscard]] size_t held_blocks() const noexcept {
     return static_cast<size_t>(
         std::count_if(blocks_.begin(), blocks_.end(), [](const Block* b) { return b != nullptr; }));
+  }
+  /// Blocks that only points hold.
+  [[nodiscard]] size_t blocks_beside() const noexcept {
+    size_t beside = 0;
+    for (size_t i = 0; i < points_.entries().size(); ++i) {
+      for (const WindowPoint::Held& held : point(i).blocks()) {
+        bool counted = held.index < blocks_.size() && blocks_[held.index] == held.block;
+        for (size_t k = 0; k < i; ++k) counted = counted || point(k).holds(held.index, held.block);
+        beside += counted ? size_t{0} : size_t{1};
+      }
+    }
+    return beside;
   }
   /// The most blocks of a bin with a window while `rows` more are evaluated.
   [[nodiscard]] size_t window_blocks(int32_t reach, int32_t rows) const noexcept {

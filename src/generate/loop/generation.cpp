@@ -83,6 +83,8 @@ Result<std::unique_ptr<Generation>> Generation::open(std::shared_ptr<Session> se
 }
 
 Status Generation::start(const Prompt& prompt) {
+  // Until the call takes part: it may hold blocks from here on.
+  const BlockHolder arriving(&session_->generator().scheduler().queue());
   if (!session_->in_use_.try_enter()) {
     return error(Code::kBusy, "session is in use by another call");
   }

@@ -28,6 +28,7 @@ StepLimits limits_of(const GeneratorOptions& options, const model::ModelTraits& 
                     traits.max_batch_rows, options.prefill_chunk, options.max_passed_over,
                     options.deterministic};
   limits.max_starving = options.max_starving;
+  limits.max_yielding = options.max_yielding;
   limits.least_starving = options.least_starving;
   return limits;
 }

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -73,9 +74,10 @@ struct GeneratorOptions {
   std::optional<int32_t> window_rewind = std::nullopt;
   int32_t window_copies = kDefaultWindowCopies;  // of a session's windows, as they once were
   int32_t max_queue = 0;  // calls that may wait beyond max_sequences; 0: no limit
-  int32_t max_passed_over = kMaxPassedOver;  // StepLimits, like the next two
+  int32_t max_passed_over = kMaxPassedOver;  // StepLimits, like the next three
   SteadyClock::duration max_starving = kMaxStarving;
   SteadyClock::duration least_starving = kLeastStarving;
+  SteadyClock::duration max_yielding = kMaxYielding;
   bool deterministic = false;                      // graph::Batch
   int32_t snapshot_every = kDefaultSnapshotEvery;  // tokens; 0: none within prompts and answers
   int64_t snapshot_budget = -1;  // bytes of a session's snapshots; -1: snapshot_budget(); 0: none
@@ -169,6 +171,8 @@ class Generator : public std::enable_shared_from_this<Generator> {
   [[nodiscard]] Scheduler& scheduler() const noexcept { return *scheduler_; }
   /// Number of generating calls in progress.
   [[nodiscard]] std::atomic<int32_t>& open_calls() const noexcept { return open_calls_; }
+  /// Held while a saved session takes its blocks.
+  [[nodiscard]] std::mutex& loads() const noexcept { return loads_; }
   [[nodiscard]] PrefixUse& prefix_use() const noexcept { return prefix_use_; }
   [[nodiscard]] DraftUse& draft_use() const noexcept { return draft_use_; }
   [[nodiscard]] Metrics& metrics() const noexcept {
@@ -206,6 +210,7 @@ class Generator : public std::enable_shared_from_this<Generator> {
   std::unique_ptr<Scheduler> scheduler_;
   mutable std::atomic<int64_t> trace_ids_{0};
   mutable std::atomic<int32_t> open_calls_{0};
+  mutable std::mutex loads_;
   mutable PrefixUse prefix_use_;
   mutable DraftUse draft_use_;
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <mutex>
 #include <string>
 #include <utility>
 
@@ -200,12 +201,16 @@ Status Sequence::restore(cache::StateReader& from, std::unique_ptr<DraftState>* 
                    evaluated);
     }
     if (stale_) GEN_TRY(rebuild());
-    for (;;) {
-      cache::StateReader content = from;
-      const Status status = cache_->restore(content);
-      if (status.ok()) break;
-      const bool full = status.code() == Code::kPoolExhausted;
-      if (!full || !generator_->scheduler().free_idle()) return status;
+    {
+      // Two that take the blocks of a pool in turns could both lack the last ones.
+      const std::lock_guard<std::mutex> alone(generator_->loads());
+      for (bool more = true;;) {
+        cache::StateReader content = from;
+        const Status status = cache_->restore(content);
+        if (status.ok()) break;
+        if (status.code() != Code::kPoolExhausted || !more) return status;
+        more = generator_->scheduler().free_idle();  // if not, others may have given theirs back
+      }
     }
     if (state != nullptr) state_ = std::move(state);
     trace_id_ = generator_->new_trace_id();

@@ -58,6 +58,13 @@ int64_t Session::last_used() const noexcept {
   return in_use_.held() ? kNothing : last_used_.load(std::memory_order_relaxed);
 }
 
+int64_t Session::most_freed() const noexcept {
+  if (last_used() == kNothing || !in_use_.try_keep()) return 0;
+  const int64_t freed = sequence_.cache().most_freed();
+  in_use_.end_keep();
+  return freed;
+}
+
 bool Session::evict() noexcept {
   if (!in_use_.try_keep()) return false;
   const bool gave = sequence_.evict();
@@ -356,6 +363,7 @@ Status Session::score_tail(int32_t first, Participant* participant, std::vector<
 }
 
 Status Session::truncate(int32_t n) {
+  const BlockHolder holder(&generator_->scheduler().queue());
   const InUseGuard guard(&in_use_);
   GEN_TRY(guard.entered("session"));
   return cut_to(n);
@@ -384,6 +392,7 @@ Status Session::set_cancel(std::shared_ptr<const CancelFlag> cancel) {
 }
 
 Status Session::reset() {
+  const BlockHolder holder(&generator_->scheduler().queue());
   const InUseGuard guard(&in_use_);
   GEN_TRY(guard.entered("session"));
   sequence_.rewind({0, 0});
@@ -396,12 +405,14 @@ Status Session::reset() {
 
 Status Session::save(
     const std::function<Status(const cache::StateContents& contents)>& write) const {
+  const BlockHolder holder(&generator_->scheduler().queue());
   const InUseGuard guard(&in_use_);
   GEN_TRY(guard.entered("session"));
   return write([this](cache::StateWriter& to) { return sequence_.save(to, drafts_.get()); });
 }
 
 Status Session::load(std::span<const std::byte> state) {
+  const BlockHolder holder(&generator_->scheduler().queue());
   const InUseGuard guard(&in_use_);
   GEN_TRY(guard.entered("session"));
   if (sequence_.length() > 0) {
@@ -419,6 +430,7 @@ Status Session::load(std::span<const std::byte> state) {
 }
 
 Result<std::shared_ptr<Session>> Session::fork() const {
+  const BlockHolder holder(&generator_->scheduler().queue());
   const InUseGuard guard(&in_use_);
   GEN_TRY(guard.entered("session"));
   GEN_ASSIGN(Sequence copy, sequence_.fork());
@@ -438,6 +450,7 @@ Result<std::shared_ptr<Session>> Session::fork() const {
 }
 
 Result<std::vector<int32_t>> Session::tokens() const {
+  const BlockHolder holder(&generator_->scheduler().queue());
   const InUseGuard guard(&in_use_);
   GEN_TRY(guard.entered("session"));
   return std::vector<int32_t>(sequence_.tokens().begin(), sequence_.tokens().end());

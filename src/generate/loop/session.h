@@ -129,6 +129,7 @@ class Session final : public Evictable, public std::enable_shared_from_this<Sess
   Session(std::shared_ptr<const Generator> generator, Sequence sequence);
   bool evict() noexcept override;
   [[nodiscard]] int64_t last_used() const noexcept override;
+  [[nodiscard]] int64_t most_freed() const noexcept override;
   /// Tokens of the prompt, with BOS if it belongs there; `*bos` tells whether BOS was added.
   Status encode(const Prompt& prompt, std::vector<int32_t>* out, bool* bos) const;
   Status append_prompt(const Prompt& prompt);

@@ -17,6 +17,7 @@ Status Session::read_state(int32_t layer, std::array<int32_t, 3>* dims, float* t
 }
 
 Result<Session::Point> Session::point() const {
+  const BlockHolder holder(&generator_->scheduler().queue());
   const InUseGuard guard(&in_use_);
   GEN_TRY(guard.entered("session"));
   Point made;
@@ -27,6 +28,7 @@ Result<Session::Point> Session::point() const {
 }
 
 Status Session::go_back(const Point& point) {
+  const BlockHolder holder(&generator_->scheduler().queue());
   const InUseGuard guard(&in_use_);
   GEN_TRY(guard.entered("session"));
   Answered answered = point.answered;

@@ -34,6 +34,7 @@ void Admission::remove(Evictable* idle) noexcept {
 }
 
 void Admission::choose() {
+  reserved_for_first_ = false;
   const std::span<StepRequest* const> waiting = queue_.waiting();
   try {
     plan_step(waiting, limits_, &plan_);
@@ -63,15 +64,17 @@ bool Admission::reserve(const StepPlan::Slice& slice, SteadyClock::time_point no
   }
   // Others give their blocks back at any time, also between a plan and the question who has them.
   // So a call fails only if it had all room before a plan and after it.
-  Result<cache::CachePlan> made = make_room(slice);
+  Result<cache::CachePlan> made = make_room(slice, now);
   bool had_all_room = false;
   if (made.status().code() == Code::kPoolExhausted && request->cache->has_all_room()) {
     had_all_room = true;
-    made = make_room(slice);
+    made = make_room(slice, now);
   }
   const bool starved = made.status().code() == Code::kPoolExhausted &&
                        !(had_all_room && request->cache->has_all_room());
   if (starved && !request->starved) request->starved_since = now;
+  reserved_for_first_ =
+      reserved_for_first_ || (starved && now - request->starved_since >= limits_.max_yielding);
   request->starved = starved;
   if (!made.ok()) {
     request->status = made.status();
@@ -104,7 +107,8 @@ Status Admission::check_fits(const StepRequest& request) noexcept {
 
 // Reserves the rows of a slice, or the first of them. A request that starts in a pool must find
 // room for everything it will need, or have the pool to itself.
-Result<cache::CachePlan> Admission::make_room(const StepPlan::Slice& slice) {
+Result<cache::CachePlan> Admission::make_room(const StepPlan::Slice& slice,
+                                              SteadyClock::time_point now) {
   StepRequest& request = *slice.request;
   cache::KvCache& cache = *request.cache;
   int32_t rows = slice.rows;
@@ -117,7 +121,11 @@ Result<cache::CachePlan> Admission::make_room(const StepPlan::Slice& slice) {
   }
   if (cache.length() == 0 && cache.traits().pooled) {
     const int32_t wanted = std::min(std::max(request.room, rows), cache.capacity());
+    if (reserved_for_first_) return cannot_fit(wanted, cache, 0);
     int32_t room = cache.room();
+    if (room < wanted && !cache.has_all_room() && yields(request, wanted - room, now)) {
+      return cannot_fit(wanted, cache, room);
+    }
     while (room < wanted && evict_for(request)) room = cache.room();
     if (room < wanted && !cache.has_all_room()) {
       return cannot_fit(wanted, cache, room);
@@ -133,6 +141,16 @@ Result<cache::CachePlan> Admission::make_room(const StepPlan::Slice& slice) {
     plan = cache.plan(rows);
   }
   return plan;
+}
+
+// Blocks that are taken in vain are evaluated again in vain.
+bool Admission::yields(const StepRequest& request, int32_t lacking,
+                       SteadyClock::time_point now) noexcept {
+  if (request.starved && now - request.starved_since >= limits_.max_yielding) return false;
+  const RequestQueue::Lock lock = queue_.lock();
+  int64_t held = queue_.held_behind(request);
+  for (const Evictable* idle : idle_) held += idle->most_freed();
+  return held < lacking;
 }
 
 bool Admission::free_idle() noexcept {

@@ -18,8 +18,8 @@
 
 namespace gen::generate {
 
-/// Threads: add(), remove() and free_idle() from any thread; the rest belongs to the leader. The queue's mutex
-/// guards the list of idle sessions and is held during evict().
+/// Threads: add(), remove() and free_idle() from any thread; the rest belongs to the leader. The
+/// queue's mutex guards the list of idle sessions and is held during evict().
 class Admission {
  public:
   /// `queue` must outlive it.
@@ -49,14 +49,16 @@ class Admission {
 
  private:
   static Status check_fits(const StepRequest& request) noexcept;
-  Result<cache::CachePlan> make_room(const StepPlan::Slice& slice);
+  Result<cache::CachePlan> make_room(const StepPlan::Slice& slice, SteadyClock::time_point now);
+  bool yields(const StepRequest& request, int32_t lacking, SteadyClock::time_point now) noexcept;
   bool evict_idle() noexcept;
   bool evict_for(const StepRequest& request) noexcept;
 
   RequestQueue& queue_;
   const StepLimits limits_;
   std::vector<Evictable*> idle_;
-  StepPlan plan_;  // used by the leader
+  StepPlan plan_;                    // used by the leader
+  bool reserved_for_first_ = false;  // none behind a starving request starts in this step
   int32_t preempted_ = 0;
 };
 

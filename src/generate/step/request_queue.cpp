@@ -41,6 +41,17 @@ Participant::~Participant() {
   queue_.note_change();
 }
 
+BlockHolder::BlockHolder(RequestQueue* queue) noexcept : queue_(*queue) {
+  const RequestQueue::Lock lock = queue_.lock();
+  ++queue_.holders_;
+}
+
+BlockHolder::~BlockHolder() {
+  const RequestQueue::Lock lock = queue_.lock();
+  --queue_.holders_;
+  queue_.note_change();
+}
+
 void RequestQueue::note_change() noexcept {
   changed_at_ = SteadyClock::now();
   if (relieving_) arrivals_.notify_one();
@@ -104,6 +115,7 @@ void RequestQueue::note_said(Participant* participant, bool more) noexcept {
 void RequestQueue::note_ended(Participant* participant) noexcept {
   const Lock lock(mutex_);
   set_saying(participant, false);
+  expect_no_more(participant);
 }
 
 bool RequestQueue::gives_way(const StepRequest& request) noexcept {
@@ -222,10 +234,13 @@ void RequestQueue::relieve(Lock* lock, std::span<const StepPlan::Slice> slices, 
                     [](const StepRequest* one) { return one->participant != nullptr; }));
   const bool quiet =
       tried - std::max(request->starved_since, changed_at_) >= limits_.least_starving;
-  const bool hopeless = queued == participants_ && quiet;
-  if (!hopeless && tried - request->starved_since < limits_.max_starving) {
+  const bool hopeless = queued == participants_ + holders_ && quiet;
+  const bool changed = changed_at_ >= tried;  // so it is tried again, however long it has waited
+  if (changed || (!hopeless && tried - request->starved_since < limits_.max_starving)) {
+    if (!patient || changed) return;
+    changed_.notify_all();  // those that the step has ended may be the ones with the blocks
     relieving_ = true;
-    if (patient) arrivals_.wait_for(*lock, kRelief);
+    arrivals_.wait_for(*lock, kRelief);
     relieving_ = false;
     return;
   }
@@ -273,13 +288,23 @@ void RequestQueue::note_blocks_of(const StepRequest& request) noexcept {
 
 // Requests are reserved in the order of comes_before, so a later one of this step is not reserved
 // yet.
+bool RequestQueue::gives_to(const StepRequest& request, const StepRequest& other) const noexcept {
+  return !other.evicted && other.cache->length() > 0 && other.cache->traits().pooled &&
+         comes_before(request, other);
+}
+
+int64_t RequestQueue::held_behind(const StepRequest& request) const noexcept {
+  int64_t held = 0;
+  for (const StepRequest* other : waiting_) {
+    if (gives_to(request, *other)) held += other->cache->most_freed();
+  }
+  return held;
+}
+
 StepRequest* RequestQueue::last_holder_behind(const StepRequest& request) const noexcept {
   StepRequest* last = nullptr;
   for (StepRequest* other : waiting_) {
-    if (other->evicted || other->cache->length() == 0 || !other->cache->traits().pooled ||
-        !comes_before(request, *other)) {
-      continue;
-    }
+    if (!gives_to(request, *other)) continue;
     if (last == nullptr || comes_before(*last, *other)) last = other;
   }
   return last;

@@ -43,6 +43,21 @@ class Participant {
   uint64_t heard_ = 0;                // value of said_ when it last gave way
 };
 
+/// A call that holds a session and asks for no step, such as one that saves it: who waits for
+/// blocks waits for its end, since an idle session gives its blocks. Make it before the session is
+/// held, so that it ends when the session is free again. Threads: one.
+class BlockHolder {
+ public:
+  /// `queue` must outlive it.
+  explicit BlockHolder(RequestQueue* queue) noexcept;
+  ~BlockHolder();
+  BlockHolder(const BlockHolder&) = delete;
+  BlockHolder& operator=(const BlockHolder&) = delete;
+
+ private:
+  RequestQueue& queue_;
+};
+
 /// Threads: any thread may call the functions of the first part; a request belongs to one thread at
 /// a time. The second part is the leader's; all of it except wait() is called with the mutex held.
 class RequestQueue {
@@ -105,6 +120,8 @@ class RequestQueue {
   /// The request that is evicted next for `request`, the last one behind it that holds blocks; null
   /// if there is none.
   [[nodiscard]] StepRequest* last_holder_behind(const StepRequest& request) const noexcept;
+  /// At most so many positions more are free for `request` once all behind it are evicted.
+  [[nodiscard]] int64_t held_behind(const StepRequest& request) const noexcept;
   /// The cache of `victim` was emptied for `request`.
   void note_evicted(StepRequest* victim, const StepRequest& request) noexcept;
   /// Wakes a leader that waits for blocks: their holders may have changed.
@@ -113,8 +130,10 @@ class RequestQueue {
   [[nodiscard]] bool comes_before(const StepRequest& a, const StepRequest& b) const noexcept;
 
  private:
+  friend class BlockHolder;
   friend class Participant;
 
+  [[nodiscard]] bool gives_to(const StepRequest& request, const StepRequest& other) const noexcept;
   static uint64_t seniority(const StepRequest& request) noexcept;
   static bool is_urgent_newcomer(const StepRequest& a, const StepRequest& b) noexcept;
   void remove(StepRequest* request) noexcept;
@@ -133,6 +152,7 @@ class RequestQueue {
   SteadyClock::time_point changed_at_;  // last return of a call, or end of a call or session
   std::thread::id leader_;              // valid while led_
   size_t participants_ = 0;
+  size_t holders_ = 0;  // BlockHolder
   uint64_t seniorities_ = 0;
   size_t saying_ = 0;                         // participants that still emit accepted draft tokens
   uint64_t said_ = 0;                         // tokens emitted by them

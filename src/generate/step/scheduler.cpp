@@ -9,6 +9,19 @@
 #include "generate/request/metric_names.h"
 
 namespace gen::generate {
+namespace {
+
+// Blocks that a plan has taken go back to the pool with it.
+void give_back_reserved(const StepRequest& request) noexcept {
+  cache::KvCache& cache = *request.cache;
+  if (!cache.traits().pooled) return;
+  try {
+    (void)cache.truncate(cache.length());
+  } catch (...) {  // they stay until the request ends
+  }
+}
+
+}  // namespace
 
 Status Scheduler::run(StepRequest* request) {
   submit(request);
@@ -86,6 +99,10 @@ bool Scheduler::try_all(std::span<StepPlan::Slice> slices) {
   };
   const std::span<const StepPlan::Slice> tried = runner_.slices();
   if (!threw && !std::any_of(tried.begin(), tried.end(), failed)) return progress;
+  // The first of them may need the blocks of all others that are tried again behind it.
+  for (const StepPlan::Slice& slice : slices) {
+    if (failed(slice)) give_back_reserved(*slice.request);
+  }
   for (StepPlan::Slice& slice : slices) {
     if (!failed(slice)) continue;
     const bool drafted = runner_.drafts() && slice.rows > 1 && slice.drafts > 0;
@@ -104,7 +121,9 @@ bool Scheduler::attempt(std::span<const StepPlan::Slice> slices, bool* threw) {
   const auto fail_all = [&](const Status& status) {
     *threw = true;
     for (const StepPlan::Slice& slice : slices) {
-      if (slice.request->status.ok()) slice.request->status = status;
+      // Who gave way to others of this step goes on later.
+      StepRequest& request = *slice.request;
+      if (request.status.ok() && !request.evicted) request.status = status;
     }
   };
   try {

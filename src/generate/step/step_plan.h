@@ -40,6 +40,8 @@ class Evictable {
   /// When it was last used, in any unit; kNothing while it is in use or evict() would free nothing.
   static constexpr int64_t kNothing = std::numeric_limits<int64_t>::max();
   [[nodiscard]] virtual int64_t last_used() const noexcept = 0;
+  /// At most so many positions more are free for others once it is evicted.
+  [[nodiscard]] virtual int64_t most_freed() const noexcept = 0;
 };
 
 /// Rows of one sequence: a decode token, with or without drafts after it, or the rest of a prompt.
@@ -96,6 +98,7 @@ constexpr int32_t kMaxPassedOver = 16;
 
 constexpr SteadyClock::duration kMaxStarving = std::chrono::seconds(1);
 constexpr SteadyClock::duration kLeastStarving = std::chrono::milliseconds(20);
+constexpr SteadyClock::duration kMaxYielding = std::chrono::milliseconds(500);
 
 /// Limits on the size of a step and on waiting for it.
 struct StepLimits {
@@ -114,6 +117,9 @@ struct StepLimits {
   /// for a moment or about to be freed.
   SteadyClock::duration max_starving = kMaxStarving;
   SteadyClock::duration least_starving = kLeastStarving;
+  /// How long a request that starts leaves those behind it their blocks, if all that it may take
+  /// would not be enough. Then it takes what there is, and none behind it starts.
+  SteadyClock::duration max_yielding = kMaxYielding;
 };
 
 /// The requests of one step, in the order of their rows in the batch.
