@@ -429,7 +429,8 @@ TEST(Preemption, BlocksThatComeBackBehindAStep) {
 
 // Who waits for an older call leaves those behind it what would not be enough.
 TEST(Preemption, NobodyGivesWayInVain) {
-  const Pooled world(64);
+  const Pooled world(64, 8, Patience::kEndless,
+                     [](GeneratorOptions& options) { options.prefill_chunk = 64; });
   Call old(world, prompt_of(11), 11, 25, 0);
   old.look_until(30);
   Call big(world, std::string(36, 'b'), 1, 9, 0);
@@ -448,6 +449,7 @@ TEST(Preemption, NobodyGivesWayInVain) {
 // never wait at the same moment.
 TEST(Preemption, WhoWaitsLongGoesBeforeThoseBehind) {
   const Pooled world(64, 8, Patience::kEndless, [](GeneratorOptions& options) {
+    options.prefill_chunk = 64;
     options.max_yielding = std::chrono::nanoseconds(0);
   });
   Call one(world, "aaaa", 1, 40, 0);
