@@ -421,7 +421,10 @@ TEST(Preemption, BlocksThatComeBackBehindAStep) {
   });
   auto holder = std::move(world.session()->open(text(prompt_of(11)), params_of(11, 25))).value();
   for (int i = 0; i < 10; ++i) ASSERT_TRUE(holder->next().ok());
-  world.behind_step = [&] { holder.reset(); };
+  int steps = 0;
+  world.behind_step = [&] {
+    if (++steps == 2) holder.reset();
+  };
   (void)say(*world.session(), std::string(25, 'b'), params_of(1, 3));
   EXPECT_EQ(holder, nullptr);
   world.behind_step = nullptr;
@@ -449,17 +452,17 @@ TEST(Preemption, NobodyGivesWayInVain) {
 // never wait at the same moment.
 TEST(Preemption, WhoWaitsLongGoesBeforeThoseBehind) {
   const Pooled world(64, 8, Patience::kEndless, [](GeneratorOptions& options) {
-    options.prefill_chunk = 64;
+    options.prefill_chunk = 128;
     options.max_yielding = std::chrono::nanoseconds(0);
   });
   Call one(world, "aaaa", 1, 40, 0);
   Call two(world, "bbbb", 2, 40, 0);
   one.look_until(24);
   two.look_until(24);
-  Call urgent(world, std::string(36, 'c'), 3, 9, 5);
+  Call urgent(world, std::string(44, 'c'), 3, 9, 5);
   std::vector<const Call*> order;
   while (order.size() < 3) {
-    for (Call* call : {&one, &urgent, &two, &urgent}) {
+    for (Call* call : {&one, &one, &urgent, &two, &two, &urgent}) {
       if (call->look()) order.push_back(call);
     }
   }
