@@ -451,15 +451,15 @@ TEST(Preemption, NobodyGivesWayInVain) {
 // But not for long: nobody behind it starts, and so all of them give way at last, also those that
 // never wait at the same moment.
 TEST(Preemption, WhoWaitsLongGoesBeforeThoseBehind) {
-  const Pooled world(64, 8, Patience::kEndless, [](GeneratorOptions& options) {
+  const Pooled world(40, 8, Patience::kEndless, [](GeneratorOptions& options) {
     options.prefill_chunk = 128;
     options.max_yielding = std::chrono::nanoseconds(0);
   });
-  Call one(world, "aaaa", 1, 40, 0);
-  Call two(world, "bbbb", 2, 40, 0);
-  one.look_until(24);
-  two.look_until(24);
-  Call urgent(world, std::string(44, 'c'), 3, 9, 5);
+  Call one(world, "aaaa", 1, 20, 0);
+  Call two(world, "bbbb", 2, 20, 0);
+  one.look_until(14);
+  two.look_until(14);
+  Call urgent(world, std::string(29, 'c'), 3, 9, 5);
   std::vector<const Call*> order;
   while (order.size() < 3) {
     for (Call* call : {&one, &one, &urgent, &two, &two, &urgent}) {
