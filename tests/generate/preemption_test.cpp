@@ -455,8 +455,8 @@ TEST(Preemption, WhoWaitsLongGoesBeforeThoseBehind) {
     options.prefill_chunk = 128;
     options.max_yielding = std::chrono::nanoseconds(0);
   });
-  Call one(world, "aaaa", 1, 20, 0);
-  Call two(world, "bbbb", 2, 20, 0);
+  Call one(world, "aaaa", 1, 13, 0);
+  Call two(world, "bbbb", 2, 13, 0);
   one.look_until(14);
   two.look_until(14);
   Call urgent(world, std::string(29, 'c'), 3, 9, 5);
