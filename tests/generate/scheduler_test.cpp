@@ -163,7 +163,9 @@ TEST(Scheduler, DraftsOfAStarvedRequestAreGone) {
     passes.emplace_back(batch.tokens.begin(), batch.tokens.end());
     return {};
   };
-  Scheduler scheduler(model, {}, nullptr, no_metrics(), nullptr, &drafter);
+  StepLimits limits;
+  limits.max_starving = limits.least_starving = std::chrono::hours(1);
+  Scheduler scheduler(model, limits, nullptr, no_metrics(), nullptr, &drafter);
   const auto pool = std::make_shared<std::atomic<int32_t>>(1);
   FakeCache cache(16, true, pool);
   const CachePlan held = cache.plan(1).value();

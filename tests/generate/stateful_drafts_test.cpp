@@ -351,7 +351,8 @@ TEST(StatefulDrafts, AFailedPassSaysWhy) {
 // Whose blocks are taken goes on from the start, whatever its state can do; and the caller's
 // functions are not called for it before that, since the scheduler is locked.
 TEST(StatefulDrafts, SessionsThatGiveWayComeBackTheSame) {
-  const CacheForm tight{.layout = CacheForm::Layout::kPaged, .block_size = 4, .pool_blocks = 14};
+  const CacheForm tight{
+      .layout = CacheForm::Layout::kPaged, .block_size = 4, .pool_blocks = 14, .patient = true};
   const Tokens prompt = text_of(8, 13);
   const Tokens other = text_of(9, 30);
   const Tokens more = text_of(10, 4);

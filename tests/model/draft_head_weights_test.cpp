@@ -3,6 +3,7 @@
 // it is used, and lives without a file that must be closed; and that a model can be used, and has
 // its head later, whatever that could not have.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -32,7 +33,7 @@ using test::trunk_of;
 class TemporaryFile {
  public:
   explicit TemporaryFile(const std::vector<std::byte>& bytes)
-      : path_(testing::TempDir() + "draft_head_" +
+      : path_(testing::TempDir() + "draft_head_" + std::to_string(getpid()) + "_" +
               std::to_string(reinterpret_cast<uintptr_t>(this)) + ".gguf") {
     std::ofstream(path_, std::ios::binary)
         .write(reinterpret_cast<const char*>(bytes.data()),

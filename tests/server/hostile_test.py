@@ -186,7 +186,10 @@ class Client(threading.Thread):
                     connection.sendall(data[at:at + 200])
             else:  # whole, once or twice
                 connection.sendall(data * (2 if how == 3 and len(data) < 20000 else 1))
-            connection.shutdown(socket.SHUT_WR)
+            try:
+                connection.shutdown(socket.SHUT_WR)
+            except OSError:  # refused, and closed meanwhile
+                return self.note("cut")
             answer = b""
             while part := connection.recv(65536):
                 answer += part

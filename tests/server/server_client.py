@@ -68,7 +68,10 @@ class Server:
         with socket.create_connection(("127.0.0.1", self.port), timeout=120) as connection:
             try:
                 connection.sendall(data)
-                connection.shutdown(socket.SHUT_WR)
+                try:
+                    connection.shutdown(socket.SHUT_WR)
+                except OSError:  # refused, and closed meanwhile
+                    pass
                 parts = []
                 while part := connection.recv(65536):
                     parts.append(part)
