@@ -173,6 +173,42 @@ TEST_F(WindowReads, WhatAPoolHeldItTakesBack) {
   gen_session_free(other);
 }
 
+// Also what it holds with the blocks of others, which have gaps where nobody sees them.
+TEST_F(WindowReads, WhatAPrefixCacheGaveItTakesBack) {
+  int tried = 0;
+  for (const char* rewind : {"64", "256", "512"}) {
+    open({{"paged_kv", "1,16"},
+          {"window_rewind", rewind},
+          {"window_copies", "3"},
+          {"prefill_chunk", "33"},
+          {"prefix_cache", "100"}});
+    const std::vector<int32_t> text = tokens_of(kContext);
+    size_t first = 0;
+    while (gen_session_append_tokens(session_, text.data() + first, 10, &error_) == GEN_OK) {
+      first += 10;
+    }
+    ASSERT_EQ(gen_session_reset(session_, &error_), GEN_OK);
+    for (size_t n = first / 2; n < first; n += 30) {
+      gen_session* held = nullptr;
+      gen_session* loaded = nullptr;
+      ASSERT_EQ(gen_session_new(generator_, &held, &error_), GEN_OK);
+      ASSERT_EQ(gen_session_new(generator_, &loaded, &error_), GEN_OK);
+      if (gen_session_append_tokens(held, text.data(), n, &error_) == GEN_OK) {
+        size_t size = 0;
+        ASSERT_EQ(gen_session_save_buffer(held, nullptr, 0, &size, &error_), GEN_OK);
+        std::vector<uint8_t> state(size);
+        ASSERT_EQ(gen_session_save_buffer(held, state.data(), size, &size, &error_), GEN_OK);
+        EXPECT_EQ(gen_session_load_buffer(loaded, state.data(), size, &error_), GEN_OK)
+            << error_.message << ": " << n << " of " << first << ", rewind " << rewind;
+        ++tried;
+      }
+      gen_session_free(held);
+      gen_session_free(loaded);
+    }
+  }
+  EXPECT_GT(tried, 10);
+}
+
 TEST_F(WindowReads, AForwardThatFailsLeavesTheCache) {
   open({{"paged_kv", "1,16"}, {"window_rewind", "0"}});
   const auto vocab = static_cast<size_t>(gen_model_config_vocab_size(gen_model_get_config(model_)));

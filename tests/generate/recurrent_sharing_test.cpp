@@ -237,6 +237,8 @@ TEST(RecurrentSharing, StepsBackFromASharedBlock) {
   PrefixWorld plain(alone());
   for (const int32_t first_prompt : {5, 14, 17}) {
     PrefixWorld world(recurrent({.block_size = 8}));
+    // It waits for nobody.
+    world.options.max_starving = world.options.least_starving = std::chrono::hours(1);
     const auto session = world.session();
     const Tokens prompt = text_of(6, 22);
     const auto at = static_cast<size_t>(first_prompt);

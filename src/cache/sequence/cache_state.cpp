@@ -293,9 +293,11 @@ Status restore_entries(const SavedEntries& saved, KvCache& cache) {
       static_cast<void>(cache.truncate(0));
       return status;
     }
-  }
-  for (size_t i = 0; i < saved.layers.size(); ++i) {
-    cache.set_first_held(static_cast<int32_t>(i), saved.layers[i].first);
+    // What the state lacks takes no blocks either.
+    for (size_t i = 0; i < saved.layers.size(); ++i) {
+      const int32_t first = std::min(saved.layers[i].first, cache.length());
+      cache.set_first_held(static_cast<int32_t>(i), first);
+    }
   }
   return {};
 }

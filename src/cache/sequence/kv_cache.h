@@ -71,6 +71,8 @@ class SharesBlocks {
   /// Changes nothing on failure: kInvalidArgument for a wrong number of blocks, or entries without
   /// room; kState for blocks of another pool.
   virtual Status adopt(std::span<Block* const> blocks, int32_t positions) = 0;
+  /// Whether the next row is written to a block that others hold, so that it needs one more.
+  [[nodiscard]] virtual bool copies_next() const noexcept = 0;
   /// Forgets what remember() was told: its blocks may have other content than those adopted.
   virtual void forget_points() noexcept = 0;
 

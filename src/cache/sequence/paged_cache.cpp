@@ -165,6 +165,7 @@ class PagedCache final : public KvCache, public SharesBlocks {
     BlockPool& pool = pool_->blocks();
     return copies(1) == 0 && pool.obtainable() + held_blocks() + blocks_beside() >= pool.capacity();
   }
+  [[nodiscard]] bool copies_next() const noexcept override { return copies(1) > 0; }
   /// One bin may need all of them.
   [[nodiscard]] int64_t most_freed() const noexcept override {
     return static_cast<int64_t>(held_blocks() + blocks_beside()) * size();

@@ -155,6 +155,7 @@ StepRequest* Sequence::next() {
   request_.participant = pass_.participant;
   request_.trace_id = trace_id_;
   request_.room = end_ - at;
+  request_.leaves_block = prefixes() != nullptr && cache_->sharing()->copies_next();
   request_.status = Status();
   request_.taken = 0;
   request_.evicted = false;
@@ -170,7 +171,10 @@ Status Sequence::take() {
     evicted_ = true;  // tokens reused from now on were already counted or computed
     GEN_TRY(renew_state());
   }
-  if (request_.status.code() == Code::kPoolExhausted && leave_shared_block()) return {};
+  if (request_.status.code() == Code::kPoolExhausted && request_.leaves_block) {
+    leave_shared_block();
+    if (!stale_) return {};
+  }
   if (!request_.status.ok()) {
     if (state_ != nullptr && state_->lost()) stale_ = true;
     // Blocks that were reserved for rows which did not run are for others.
@@ -311,22 +315,12 @@ void Sequence::remember() noexcept {
   }
 }
 
-bool Sequence::leave_shared_block() noexcept {
-  cache::PrefixCache* const prefixes = this->prefixes();
-  if (prefixes == nullptr) return false;
-  const int32_t rest = evaluated() % prefixes->pool().block_size();
-  const auto blocks = cache_->sharing()->blocks();
-  if (rest == 0 || blocks.empty()) return false;
-  const auto last = blocks.last(prefixes->bins());
-  if (std::all_of(last.begin(), last.end(), [](const cache::Block* block) {
-        return block == nullptr || block->references() == 1;
-      })) {
-    return false;
-  }
-  most_reused_ = evaluated() - rest;
+// Others may have left it meanwhile; then the row is tried again as it is.
+void Sequence::leave_shared_block() noexcept {
+  if (!cache_->sharing()->copies_next()) return;
+  most_reused_ = evaluated() - evaluated() % prefixes()->pool().block_size();
   forget(most_reused_);
   reused_ = std::min(reused_, std::max(evaluated() - pass_.count_from, 0));
-  return !stale_;
 }
 
 void Sequence::rewind(const Mark& mark) noexcept {

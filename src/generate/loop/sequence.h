@@ -267,10 +267,9 @@ class Sequence {
   /// Adds the blocks of the first `n` tokens to the prefix cache, and the state after them; it may
   /// be one that the text passes (cache::SnapshotTerms). std::bad_alloc.
   void share_state(cache::PrefixCache& prefixes, int32_t n, bool passes);
-  /// Cuts back to the start of a block that is shared with the prefix cache, or further if the
-  /// state requires it, so that the block can be freed if no other is left to copy it to. False if
-  /// there is no such block.
-  bool leave_shared_block() noexcept;
+  /// Cuts back to the start of a block that others hold, such as the prefix cache, or further if
+  /// the state requires it: with no block left to copy it to, the row is written to one of its own.
+  void leave_shared_block() noexcept;
   [[nodiscard]] Status check_savable() const;
   Result<std::unique_ptr<cache::SequenceState>> fork_state() const;
   static Status cannot_be_copied();

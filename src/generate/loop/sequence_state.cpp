@@ -4,7 +4,9 @@
 #include <array>
 #include <cstring>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "cache/sequence/cache_state.h"
@@ -204,12 +206,18 @@ Status Sequence::restore(cache::StateReader& from, std::unique_ptr<DraftState>* 
     {
       // Two that take the blocks of a pool in turns could both lack the last ones.
       const std::lock_guard<std::mutex> alone(generator_->loads());
-      for (bool more = true;;) {
+      std::optional<SteadyClock::time_point> until;
+      for (;;) {
         cache::StateReader content = from;
         const Status status = cache_->restore(content);
         if (status.ok()) break;
-        if (status.code() != Code::kPoolExhausted || !more) return status;
-        more = generator_->scheduler().free_idle();  // if not, others may have given theirs back
+        if (status.code() != Code::kPoolExhausted) return status;
+        if (generator_->scheduler().free_idle()) continue;
+        // An idle session may be in use for a moment, or was freed in this one.
+        const SteadyClock::time_point now = SteadyClock::now();
+        if (!until.has_value()) until = now + generator_->options().least_starving;
+        if (now > *until) return status;
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
       }
     }
     if (state != nullptr) state_ = std::move(state);

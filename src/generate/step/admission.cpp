@@ -66,11 +66,12 @@ bool Admission::reserve(const StepPlan::Slice& slice, SteadyClock::time_point no
   // So a call fails only if it had all room before a plan and after it.
   Result<cache::CachePlan> made = make_room(slice, now);
   bool had_all_room = false;
-  if (made.status().code() == Code::kPoolExhausted && request->cache->has_all_room()) {
+  if (made.status().code() == Code::kPoolExhausted && !request->leaves_block &&
+      request->cache->has_all_room()) {
     had_all_room = true;
     made = make_room(slice, now);
   }
-  const bool starved = made.status().code() == Code::kPoolExhausted &&
+  const bool starved = made.status().code() == Code::kPoolExhausted && !request->leaves_block &&
                        !(had_all_room && request->cache->has_all_room());
   if (starved && !request->starved) request->starved_since = now;
   reserved_for_first_ =

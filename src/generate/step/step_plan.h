@@ -70,6 +70,9 @@ struct StepRequest {
   Urgency urgency;
   Participant* participant = nullptr;  // the call it belongs to, or null
   int64_t trace_id = 0;                // identifies the sequence to tracers
+  /// Without a free block it fails with kPoolExhausted at once: its owner leaves a block that it
+  /// shares, and needs no copy then.
+  bool leaves_block = false;
   /// Cache entries needed until the evaluation is complete, at least rows(). Starting with fewer
   /// would only lead to eviction.
   int32_t room = 0;
