@@ -38,6 +38,12 @@ class WindowReads : public testing::Test {
     spec.layers = kLayers;
     spec.local = {1, 1, 0, 1, 1, 0};
     spec.context = kContext;
+    load(spec);
+  }
+  void load(const test::TinyModelSpec& spec) {
+    close();
+    gen_model_free(model_);
+    model_ = nullptr;
     test::TinyModel tiny(spec);
     test::set_tiny_vocabulary(&tiny.writer(), test::tiny_pieces(spec.vocab));
     bytes_ = tiny.bytes();
@@ -175,20 +181,28 @@ TEST_F(WindowReads, WhatAPoolHeldItTakesBack) {
 
 // Also what it holds with the blocks of others, which have gaps where nobody sees them.
 TEST_F(WindowReads, WhatAPrefixCacheGaveItTakesBack) {
+  test::TinyModelSpec spec;
+  spec.window = 20;
+  spec.layers = 3;
+  spec.local = {1, 0, 1};
+  spec.context = 600;
+  spec.kv_heads = 4;
+  spec.head_dim = 64;
+  load(spec);
   int tried = 0;
   for (const char* rewind : {"64", "256", "512"}) {
     open({{"paged_kv", "1,16"},
           {"window_rewind", rewind},
           {"window_copies", "3"},
           {"prefill_chunk", "33"},
-          {"prefix_cache", "100"}});
-    const std::vector<int32_t> text = tokens_of(kContext);
+          {"prefix_cache", "20"}});
+    const std::vector<int32_t> text = tokens_of(600);
     size_t first = 0;
     while (gen_session_append_tokens(session_, text.data() + first, 10, &error_) == GEN_OK) {
       first += 10;
     }
     ASSERT_EQ(gen_session_reset(session_, &error_), GEN_OK);
-    for (size_t n = first / 2; n < first; n += 30) {
+    for (size_t n = first - 60; n < first + 120; n += 20) {
       gen_session* held = nullptr;
       gen_session* loaded = nullptr;
       ASSERT_EQ(gen_session_new(generator_, &held, &error_), GEN_OK);
