@@ -93,6 +93,26 @@ Status Agent::run(std::optional<std::string_view> task, const RunFrame& frame,
   }
   const InUseGuard held(&chat_->in_use);
   GEN_TRY(held.entered("the conversation"));
+  return run_held(task, frame, callback, user, result);
+}
+
+Status Agent::run_alone(std::string_view task, const RunFrame& frame, AgentCallback callback,
+                        void* user, AgentRecord* record) {
+  const InUseGuard in_use(&in_use_);
+  GEN_TRY(in_use.entered("the agent"));
+  const InUseGuard held(&chat_->in_use);
+  GEN_TRY(held.entered("the conversation"));
+  chat_->conversation.messages = first_messages(options_);
+  record_ = AgentRecord();
+  std::optional<generate::GenResult> result;
+  GEN_TRY(run_held(task, frame, callback, user, &result));
+  *record = record_;
+  return {};
+}
+
+Status Agent::run_held(std::optional<std::string_view> task, const RunFrame& frame,
+                       AgentCallback callback, void* user,
+                       std::optional<generate::GenResult>* result) {
   Turn turn(*this, frame, callback, user, true);
   for (;;) {
     if (turn.cancelled() || turn.stopped()) return stopped(&turn);
@@ -165,9 +185,10 @@ Result<bool> Agent::generated_step(std::optional<std::string_view> task, Turn* t
   step.calls = message.tool_calls;
   if (answer.answer != nullptr) step.faults = answer.answer->faults;
   step.tokens = answer.usage.completion;
-  // A call that fits into the sampling's own limit is complete, and is run.
-  const bool cut = answer.finish_reason == generate::FinishReason::kLength &&
-                   (capped || step.calls.empty());
+  // A call that fits into the sampling's own limit, or the context, is complete, and is run.
+  const bool full = answer.finish_reason == generate::FinishReason::kContextFull;
+  const bool length = answer.finish_reason == generate::FinishReason::kLength;
+  const bool cut = (length && capped) || ((length || full) && step.calls.empty());
   return finish_step(std::move(step), cut, turn);
 }
 

@@ -104,6 +104,9 @@ class Agent {
   /// kState without a generator; kCancelled; as ChatSession::send().
   Status run(std::optional<std::string_view> task, const RunFrame& frame, AgentCallback callback,
              void* user, std::optional<generate::GenResult>* result);
+  /// reset(), run() and record(), with the agent in use all the time; a cancel is not forgotten.
+  Status run_alone(std::string_view task, const RunFrame& frame, AgentCallback callback, void* user,
+                   AgentRecord* record);
   /// One step: with `output` as the model's answer, or with a generated one. A step after the last
   /// one of a run begins a new record. kInvalidArgument for an output that is not UTF-8; as run().
   Status step(std::optional<std::string_view> output, AgentCallback callback, void* user,
@@ -128,6 +131,8 @@ class Agent {
  private:
   class Turn;
   Agent(std::shared_ptr<ToolRegistry> registry, AgentOptions options);
+  Status run_held(std::optional<std::string_view> task, const RunFrame& frame,
+                  AgentCallback callback, void* user, std::optional<generate::GenResult>* result);
   Result<bool> generated_step(std::optional<std::string_view> task, Turn* turn,
                               std::optional<generate::GenResult>* result);
   Result<bool> given_step(std::string_view output, Turn* turn);

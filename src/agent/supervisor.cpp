@@ -30,17 +30,14 @@ bool run_member(Agent& agent, const RunFrame& frame, const chat::ToolCall& call,
   const auto arguments = grammar::read_json(call.arguments);
   const grammar::JsonValue* const task = arguments.ok() ? arguments.value().find("task") : nullptr;
   if (task == nullptr || !task->is(grammar::JsonType::kString)) return fail("\"task\" is missing");
-  if (const Status status = agent.reset(); !status.ok()) return fail(status.message());
-  std::optional<generate::GenResult> result;
-  const Status status = agent.run(task->text, frame, stop_if_late, &reply, &result);
+  AgentRecord record;
+  const Status status = agent.run_alone(task->text, frame, stop_if_late, &reply, &record);
   if (!status.ok()) return fail(status.message());
-  auto record = agent.record();
-  if (!record.ok()) return fail(record.status().message());
-  if (record->steps.empty() || !record->steps.back().calls.empty()) {
+  if (record.steps.empty() || !record.steps.back().calls.empty()) {
     return fail(
-        (std::string("it stopped without an answer: ") + stop_reason_name(record->stop)).c_str());
+        (std::string("it stopped without an answer: ") + stop_reason_name(record.stop)).c_str());
   }
-  return reply.write(record->final_output()).ok();
+  return reply.write(record.final_output()).ok();
 }
 
 }  // namespace

@@ -17,7 +17,8 @@ namespace {
 using grammar::JsonType;
 using grammar::JsonValue;
 
-constexpr int kMaxSteps = 16;  // through "$ref" and "allOf"
+constexpr int kMaxSteps = 16;      // through "$ref" and "allOf"
+constexpr int kMaxSchemas = 1000;  // that are looked at, since an "allOf" branches
 
 // What "#/definitions/…" points to; null if it is anything else.
 const JsonValue* referred(const JsonValue& root, std::string_view reference) noexcept {
@@ -33,10 +34,11 @@ const JsonValue* referred(const JsonValue& root, std::string_view reference) noe
   return at;
 }
 
-// A member that the schema requires at its top and the arguments lack; null if there is none.
+// A member that the schema requires at its top and the arguments lack; null if there is none, or if
+// it lies too far away: the grammar refuses the arguments all the same.
 const std::string* missing_member(const JsonValue& root, const JsonValue& schema,
-                                  const JsonValue& arguments, int steps = kMaxSteps) noexcept {
-  if (!schema.is(JsonType::kObject) || steps == 0) return nullptr;
+                                  const JsonValue& arguments, int steps, int* left) noexcept {
+  if (!schema.is(JsonType::kObject) || steps == 0 || --*left < 0) return nullptr;
   if (const JsonValue* const names = schema.find("required");
       names && names->is(JsonType::kArray)) {
     for (const JsonValue& name : names->items) {
@@ -45,12 +47,12 @@ const std::string* missing_member(const JsonValue& root, const JsonValue& schema
   }
   if (const JsonValue* const to = schema.find("$ref"); to && to->is(JsonType::kString)) {
     const JsonValue* const target = referred(root, to->text);
-    return target != nullptr ? missing_member(root, *target, arguments, steps - 1) : nullptr;
+    return target != nullptr ? missing_member(root, *target, arguments, steps - 1, left) : nullptr;
   }
   const JsonValue* const all = schema.find("allOf");
   if (all == nullptr || !all->is(JsonType::kArray)) return nullptr;
   for (const JsonValue& one : all->items) {
-    const std::string* const name = missing_member(root, one, arguments, steps - 1);
+    const std::string* const name = missing_member(root, one, arguments, steps - 1, left);
     if (name != nullptr) return name;
   }
   return nullptr;
@@ -129,7 +131,9 @@ Result<std::string> ArgumentCheck::fault(const calls::Tool& tool,
     return whose + read.status().message();
   }
   if (!read->is(JsonType::kObject)) return whose + "they are no JSON object";
-  if (const std::string* const name = missing_member(tool.schema, tool.schema, *read)) {
+  int left = kMaxSchemas;
+  if (const std::string* const name =
+          missing_member(tool.schema, tool.schema, *read, kMaxSteps, &left)) {
     return whose + "\"" + *name + "\" is missing";
   }
   GEN_ASSIGN(auto matcher, grammar::Matcher::create(grammar_));

@@ -3,6 +3,7 @@
 #include "calls/tool.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "base/json_text.h"
@@ -16,6 +17,7 @@ using grammar::JsonValue;
 
 constexpr size_t kMaxNameBytes = 64;
 constexpr int kMaxReferences = 16;
+constexpr int kMaxSchemas = 1000;  // that are looked at for the kind of a value
 
 bool is_name(std::string_view name) {
   return std::all_of(name.begin(), name.end(), [](char c) {
@@ -125,15 +127,19 @@ ValueKind kind_of_value(const JsonValue& value) noexcept {
 // Of alternatives; nothing of an empty list.
 template <typename F>
 ValueKind kind_of_all(const std::vector<JsonValue>& all, F&& kind) {
-  if (all.empty()) return ValueKind::kUnknown;
-  ValueKind found = kind(all.front());
-  for (const JsonValue& one : all) found = joined(found, kind(one));
-  return found;
+  std::optional<ValueKind> found;
+  for (const JsonValue& one : all) {
+    const ValueKind its = kind(one);
+    found = found.has_value() ? joined(*found, its) : its;
+    if (*found == ValueKind::kUnknown) break;
+  }
+  return found.value_or(ValueKind::kUnknown);
 }
 
-ValueKind kind_within(const JsonValue& root, const JsonValue& schema, int steps) noexcept {
-  if (!schema.is(JsonType::kObject) || steps == 0) return ValueKind::kUnknown;
-  const auto deeper = [&](const JsonValue& one) { return kind_within(root, one, steps - 1); };
+ValueKind kind_within(const JsonValue& root, const JsonValue& schema, int steps,
+                      int* left) noexcept {
+  if (!schema.is(JsonType::kObject) || steps == 0 || --*left < 0) return ValueKind::kUnknown;
+  const auto deeper = [&](const JsonValue& one) { return kind_within(root, one, steps - 1, left); };
   if (const JsonValue* const value = schema.find("const")) return kind_of_value(*value);
   if (const JsonValue* const values = schema.find("enum"); values && values->is(JsonType::kArray)) {
     return kind_of_all(values->items, kind_of_value);
@@ -161,7 +167,8 @@ ValueKind kind_within(const JsonValue& root, const JsonValue& schema, int steps)
 }  // namespace
 
 ValueKind value_kind(const JsonValue& root, const JsonValue& schema) noexcept {
-  return kind_within(root, schema, kMaxReferences);
+  int left = kMaxSchemas;
+  return kind_within(root, schema, kMaxReferences, &left);
 }
 
 ValueKind Tool::kind_of(std::string_view key) const noexcept {

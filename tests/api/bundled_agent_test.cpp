@@ -90,13 +90,14 @@ class BundledAgent : public testing::Test {
     return said;
   }
   /// Of the last run.
-  json steps() {
+  json steps() { return run().at("steps"); }
+  json run() {
     size_t n = 0;
     EXPECT_EQ(gen_agent_describe(agent_, nullptr, 0, &n, &error_), GEN_OK);
     std::string text(n + 1, '\0');
     EXPECT_EQ(gen_agent_describe(agent_, text.data(), text.size(), &n, &error_), GEN_OK);
     text.pop_back();
-    return json::parse(text).at("steps");
+    return json::parse(text);
   }
 
   gen_error error_{};
@@ -133,6 +134,30 @@ TEST_F(BundledAgent, CallsToolsAndTellsWhatTheySay) {
     EXPECT_NE(result.at("output").get<std::string>().find(each.value), std::string::npos);
     EXPECT_EQ(run[1].value("calls", json::array()), json::array());
   }
+}
+
+// What a full context cut is no final answer.
+TEST_F(BundledAgent, AFullContextCutsAnAnswer) {
+  gen_agent_free(agent_);
+  agent_ = nullptr;
+  gen_status status = GEN_ERROR_CONTEXT_FULL;
+  for (int32_t context = 32; status == GEN_ERROR_CONTEXT_FULL && context < 1024; ++context) {
+    gen_agent_free(agent_);
+    gen_free(generator_);
+    agent_ = nullptr;
+    generator_ = nullptr;
+    gen_options* options = nullptr;
+    ASSERT_EQ(gen_options_new(&options, &error_), GEN_OK);
+    ASSERT_EQ(gen_options_set(options, "max_seq_len", std::to_string(context).c_str(), &error_),
+              GEN_OK);
+    ASSERT_EQ(gen_create(model_, options, &generator_, &error_), GEN_OK) << error_.message;
+    gen_options_free(options);
+    ASSERT_EQ(gen_agent_new(generator_, registry_, nullptr, &agent_, &error_), GEN_OK);
+    status = gen_agent_run(agent_, "What colour is the sky?", GEN_NUL_TERMINATED, nullptr, nullptr,
+                           nullptr, &error_);
+  }
+  ASSERT_EQ(status, GEN_OK) << error_.message;
+  EXPECT_EQ(run().at("stop_reason"), "max_tokens") << run();
 }
 
 TEST_F(BundledAgent, CallsNothingWhereNoToolHelps) {

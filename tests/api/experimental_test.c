@@ -230,6 +230,15 @@ static void profiles_count_and_change_nothing(void** state) {
                                           NULL, &error),
                bad, "profile", error);
   gen_model* other = load_draft();
+  gen_profile* fresh = NULL; /* it is of the model that it has measured */
+  assert_ok(gen_profile_new(&fresh, &error), error);
+  assert_fails(
+      gen_model_forward_profiled(other, tokens, NULL, NULL, 1, caches, 1, plain, 0, fresh, &error),
+      GEN_ERROR_OUT_OF_RANGE, "", error);
+  assert_fails(
+      gen_model_forward_profiled(model, tokens, NULL, NULL, 1, caches, 1, plain, 0, fresh, &error),
+      GEN_ERROR_OUT_OF_RANGE, "", error);
+  gen_profile_free(fresh);
   assert_fails(gen_model_forward_profiled(other, tokens, NULL, NULL, 1, caches, 1, plain, kVocab,
                                           profile, &error),
                bad, "another model", error);

@@ -121,10 +121,12 @@ gen_status gen_model_forward_profiled(const gen_model* model, const int32_t* tok
     if (profile->model != nullptr && profile->model != used.shared()) {
       return {Code::kInvalidArgument, "the profile belongs to another model"};
     }
-    profile->model = used.shared();
-    return gen::api::forward_rows({used.shared(), model->shared.callbacks()}, {tokens, n_rows},
-                                  sequences, wants_logits, {caches, n_caches}, logits, capacity,
-                                  &profile->impl);
+    const Status ran = gen::api::forward_rows({used.shared(), model->shared.callbacks()},
+                                              {tokens, n_rows}, sequences, wants_logits,
+                                              {caches, n_caches}, logits, capacity, &profile->impl);
+    // A call that measured nothing leaves the profile to any model.
+    if (ran.ok() || !profile->impl.entries().empty()) profile->model = used.shared();
+    return ran;
   });
 }
 

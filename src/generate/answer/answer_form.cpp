@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <string>
+#include <unordered_set>
 #include <utility>
 
 #include "base/json_text.h"
@@ -198,21 +200,15 @@ std::string reasoning_end(const CallFormat& format) {
 
 void give_ids(const CallFormat& format, const chat::Conversation& conversation,
               std::vector<chat::ToolCall>* calls) {
-  std::vector<std::string_view> known;
+  std::unordered_set<std::string> known;
   size_t number = 0;
   for (const chat::ChatMessage& message : conversation.messages) {
-    for (const chat::ToolCall& call : message.tool_calls) known.push_back(call.id);
+    for (const chat::ToolCall& call : message.tool_calls) known.insert(call.id);
+    number += message.tool_calls.size();
   }
-  number = known.size();
-  const auto is_known = [&](std::string_view id) {
-    return std::find(known.begin(), known.end(), id) != known.end();
-  };
   for (chat::ToolCall& call : *calls) {
     // A model may write an id twice; the second call gets another one.
-    if (!call.id.empty() && !is_known(call.id)) {
-      known.push_back(call.id);
-      continue;
-    }
+    if (!call.id.empty() && known.insert(call.id).second) continue;
     do {
       const size_t n = number++;
       char text[32];
@@ -231,8 +227,7 @@ void give_ids(const CallFormat& format, const chat::Conversation& conversation,
           break;
       }
       call.id = format.ids == calls::IdForm::kIndexed ? "functions." + call.name + text : text;
-    } while (is_known(call.id));
-    known.push_back(call.id);
+    } while (!known.insert(call.id).second);
   }
 }
 
