@@ -141,17 +141,21 @@ TEST_F(BundledAgent, AFullContextCutsAnAnswer) {
   gen_agent_free(agent_);
   agent_ = nullptr;
   gen_status status = GEN_ERROR_CONTEXT_FULL;
-  for (int32_t context = 32; status == GEN_ERROR_CONTEXT_FULL && context < 1024; ++context) {
+  for (int32_t context = 64; status == GEN_ERROR_CONTEXT_FULL && context < 1024; ++context) {
     gen_agent_free(agent_);
     gen_free(generator_);
+    gen_model_free(model_);
     agent_ = nullptr;
     generator_ = nullptr;
-    gen_options* options = nullptr;
-    ASSERT_EQ(gen_options_new(&options, &error_), GEN_OK);
-    ASSERT_EQ(gen_options_set(options, "max_seq_len", std::to_string(context).c_str(), &error_),
-              GEN_OK);
-    ASSERT_EQ(gen_create(model_, options, &generator_, &error_), GEN_OK) << error_.message;
-    gen_options_free(options);
+    model_ = nullptr;
+    gen_model_options* options = nullptr;
+    ASSERT_EQ(gen_model_options_new(&options, &error_), GEN_OK);
+    ASSERT_EQ(
+        gen_model_options_set(options, "max_seq_len", std::to_string(context).c_str(), &error_),
+        GEN_OK);
+    ASSERT_EQ(gen_model_load(kModel, options, &model_, &error_), GEN_OK) << error_.message;
+    gen_model_options_free(options);
+    ASSERT_EQ(gen_create(model_, nullptr, &generator_, &error_), GEN_OK) << error_.message;
     ASSERT_EQ(gen_agent_new(generator_, registry_, nullptr, &agent_, &error_), GEN_OK);
     status = gen_agent_run(agent_, "What colour is the sky?", GEN_NUL_TERMINATED, nullptr, nullptr,
                            nullptr, &error_);
