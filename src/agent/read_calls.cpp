@@ -22,7 +22,7 @@ chat::ChatMessage answer_message(const calls::Answer& answer, const calls::CallF
   for (const calls::Call& call : answer.calls) {
     message.tool_calls.push_back({call.id, call.name, call.arguments});
   }
-  generate::give_ids(format, before, &message.tool_calls);
+  generate::give_ids(format, before.messages, &message.tool_calls);
   return message;
 }
 

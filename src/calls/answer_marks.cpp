@@ -25,11 +25,10 @@ AnswerMarks::AnswerMarks(const CallFormat& format) {
     for (const auto& mark : format.messages->starts) add(MarkKind::kHeader, mark, true);
     for (const auto& mark : format.messages->ends) add(MarkKind::kMessageEnd, mark, true);
   }
+  if (format.call.empty()) return;  // what stands in sections is text
   add(MarkKind::kSection, format.section.open, true);
   for (const std::string& open : format.openings) add(MarkKind::kSection, open, true);
-  if (!format.call.empty() && format.call[0].field == Field::kText) {
-    add(MarkKind::kCall, format.call[0].text, true);
-  }
+  if (format.call[0].field == Field::kText) add(MarkKind::kCall, format.call[0].text, true);
 }
 
 // Of equal marks the first counts.

@@ -83,6 +83,7 @@ struct Messages {
   std::vector<std::string> no_names;   // recipients that are no functions
   std::vector<std::string> reasoning;  // words of a header whose body is reasoning
   bool body_is_arguments = true;       // of a message with a recipient; else it holds sections
+  bool names_are_text = false;         // headers with a recipient are none, where calls are text
   std::string call_header = {};        // a call's header as written, with NAME for the name
   std::string call_end = {};           // the mark behind its body
   std::string text_header = {};        // of a message of text, as written

@@ -230,7 +230,7 @@ class CallParser::Body {
     }
     text.remove_suffix(messages.header_end.size());
     const Header header = read_header(messages, text);
-    if (!header.fits) {
+    if (!header.fits || (messages.names_are_text && !header.name.empty())) {
       become_text(0);
       return;
     }

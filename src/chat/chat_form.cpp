@@ -73,10 +73,28 @@ std::string token_text(const Tokenizer& tokenizer, Special kind) {
   return id < 0 ? std::string() : tokenizer.spec().tokens[static_cast<size_t>(id)];
 }
 
+bool is_name_byte(char byte) noexcept {
+  return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') ||
+         (byte >= '0' && byte <= '9') || byte == '_';
+}
+
+// Whether a template names it as a member: message.key, message['key'], "key" in message.
+bool names_member(std::string_view source, std::string_view key) noexcept {
+  for (size_t at = source.find(key); at != std::string_view::npos; at = source.find(key, at + 1)) {
+    const char before = at > 0 ? source[at - 1] : ' ';
+    const size_t end = at + key.size();
+    if ((before == '.' || before == '\'' || before == '"') &&
+        (end == source.size() || !is_name_byte(source[end]))) {
+      return true;
+    }
+  }
+  return false;
+}
+
 // The key under which templates expect the assistant's reasoning.
-std::string_view reasoning_key(std::string_view source) {
+std::string_view reasoning_key(std::string_view source) noexcept {
   for (const std::string_view key : {"reasoning_content", "thinking", "reasoning"}) {
-    if (source.find(key) != std::string_view::npos) return key;
+    if (names_member(source, key)) return key;
   }
   return "reasoning_content";
 }

@@ -181,7 +181,7 @@ Result<std::unique_ptr<ChatTurn>> ChatSession::open(std::optional<std::string_vi
     GEN_ASSIGN(ChatMessage said, chat::chat_message("user", *message));
     messages.push_back(std::move(said));
   }
-  turn->goes_on_ = ends_with_answer(messages) && cut_.has_value() && cut_->messages == messages;
+  turn->goes_on_ = cut_.has_value() && cut_->messages == messages;
   if (ends_with_answer(messages) && !turn->goes_on_) {
     return error(Code::kState, "the conversation ends with an answer: add a message to it");
   }
@@ -277,7 +277,9 @@ void ChatTurn::add_answer() {
       message.written = reader_->written().text;
       message.controls = reader_->written().controls;
     }
-    give_ids(*form_.format, session_->chat_->conversation, &message.tool_calls);
+    // The calls that a cut answer had keep theirs.
+    give_ids(*form_.format, std::span(messages).first(messages.size() - (goes_on_ ? 1 : 0)),
+             &message.tool_calls);
     for (size_t i = 0; i < answer->calls.size(); ++i) {
       answer->calls[i].id = message.tool_calls[i].id;
     }

@@ -238,6 +238,30 @@ TEST_F(Answers, CutAnswersGoOn) {
   }
 }
 
+// Also behind a call that is complete, which keeps its id.
+TEST_F(Answers, CutAnswersGoOnBehindACall) {
+  add_weather();
+  script(
+      "<tool_call>\n{\"name\": \"weather\", \"arguments\": {\"city\": \"Oslo\"}}\n</tool_call>\n"
+      "<tool_call>\n{\"name\": \"weather\", \"arguments\": {\"city\": \"Rome\"}}\n</tool_call>");
+  Seen whole;
+  ASSERT_EQ(send("Where?", &whole), GEN_OK) << error_.message;
+  const json messages = filled(gen_chat_describe, chat_).at("messages");
+  ASSERT_EQ(messages.back().at("tool_calls").size(), 2U);
+  const auto n = static_cast<int32_t>(script_.tokens.size());
+  for (int32_t cut = n / 2; cut < n; ++cut) {
+    ASSERT_EQ(gen_chat_truncate(chat_, 0, &error_), GEN_OK);
+    script_.before = 0;
+    Seen first;
+    first.stop_after = cut;
+    ASSERT_EQ(send("Where?", &first), GEN_ERROR_CANCELLED);
+    script_.before = static_cast<size_t>(cut);
+    Seen second;
+    ASSERT_EQ(send(nullptr, &second), GEN_OK) << error_.message << " at " << cut;
+    EXPECT_EQ(filled(gen_chat_describe, chat_).at("messages"), messages) << cut;
+  }
+}
+
 // Calls of tools are constrained; text that a limit cuts is cut nevertheless, and goes on.
 TEST_F(Answers, TextBesideToolsIsCutByItsLimit) {
   add_weather();

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "calls/answers.h"
+#include "calls/call_values.h"
 #include "calls/format_table.h"
 
 namespace gen::calls {
@@ -128,6 +129,31 @@ TEST(CallParser, TextWithoutAHeader) {
              "<|end|><|start|>assistant");
   EXPECT_TRUE(call.calls.empty());
   EXPECT_EQ(call.text, "to=functions.f<|channel|>commentary json<|message|>{\"a\": x");
+}
+
+// A format without calls, as it is read where there are no tools: what looks like one is text.
+TEST(CallParser, WithoutCallsMarksAreText) {
+  grammar::JsonValue value = grammar::JsonValue::object();
+  value.add("x", grammar::JsonValue::of_string("y"));
+  for (const auto& format : call_formats()) {
+    auto plain = std::make_shared<CallFormat>(*format);
+    plain->call.clear();
+    if (plain->messages) plain->messages->names_are_text = true;
+    std::vector<std::string> texts = {test::call_text(*format, "f", value)};
+    texts.push_back(format->section.open + R"({"name":"f","arguments":{}})" +
+                    format->section.close);
+    for (const std::string& open : format->openings) {
+      texts.push_back(open + R"({"name":"f","arguments":{}})");
+      texts.push_back(open + "x");
+    }
+    for (const std::string& text : texts) {
+      for (const size_t cut : {SIZE_MAX, size_t{1}}) {
+        const Answer read = test::read_answer(plain, nullptr, text, cut, "");
+        EXPECT_TRUE(read.calls.empty()) << format->name << ": " << text;
+        EXPECT_TRUE(read.faults.empty()) << format->name << ": " << read.faults[0].what;
+      }
+    }
+  }
 }
 
 // Bytes in text, reasoning and calls are those of the answer without marks and white space.

@@ -34,7 +34,9 @@ bool contains(std::string_view text, std::string_view part) {
 std::shared_ptr<const CallFormat> without_calls(const CallFormat& format, std::string_view source) {
   CallFormat plain = format;
   plain.section = {};
+  plain.openings.clear();
   plain.call.clear();
+  if (plain.messages) plain.messages->names_are_text = true;
   std::erase_if(plain.reasoning, [&](const calls::Marks& marks) {
     const std::string_view open = marks.open;
     return !contains(source, open.substr(0, open.find_last_not_of(" \n") + 1));
@@ -198,11 +200,11 @@ std::string reasoning_end(const CallFormat& format) {
   return format.reasoning.empty() ? "" : format.reasoning.front().close;
 }
 
-void give_ids(const CallFormat& format, const chat::Conversation& conversation,
+void give_ids(const CallFormat& format, std::span<const chat::ChatMessage> before,
               std::vector<chat::ToolCall>* calls) {
   std::unordered_set<std::string> known;
   size_t number = 0;
-  for (const chat::ChatMessage& message : conversation.messages) {
+  for (const chat::ChatMessage& message : before) {
     for (const chat::ToolCall& call : message.tool_calls) known.insert(call.id);
     number += message.tool_calls.size();
   }

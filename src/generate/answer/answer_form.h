@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -57,8 +58,8 @@ chat::Conversation with_reasoning(chat::Conversation conversation, const AnswerR
 /// What ends reasoning, as the model would write it; empty if the format has none.
 std::string reasoning_end(const calls::CallFormat& format);
 
-/// Gives calls without an id one that no call of the conversation has, in the format's form.
-void give_ids(const calls::CallFormat& format, const chat::Conversation& conversation,
+/// Gives calls without an id one that no call of the messages before has, in the format's form.
+void give_ids(const calls::CallFormat& format, std::span<const chat::ChatMessage> before,
               std::vector<chat::ToolCall>* calls);
 
 }  // namespace gen::generate
