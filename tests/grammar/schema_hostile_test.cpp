@@ -85,6 +85,18 @@ TEST(SchemaHostile, MembersThatShowSomething) {
             std::string::npos);
 }
 
+TEST(SchemaHostile, MembersThatShowManyThings) {
+  const auto some = [](size_t count) {
+    return R"({"not":{"anyOf":[)" + repeated(count, R"({"patternProperties":{"^)", R"(":false}})") +
+           "]}}";
+  };
+  Validator six(R"({"type":"object","allOf":[)" + some(6) + "]}");
+  EXPECT_TRUE(six(R"({"0":1,"11":1,"2":1,"3":1,"4":1,"5":1})"));
+  EXPECT_FALSE(six(R"({"0":1,"11":1,"2":1,"3":1,"4":1,"6":1})"));
+  EXPECT_EQ(refusal(R"({"type":"object","allOf":[)" + some(7) + "]}"),
+            "/properties: more than 6 conditions that some member must meet in one object");
+}
+
 // Those that list their values are compared by these, not each with each.
 TEST(SchemaHostile, LongListsOfValues) {
   Validator texts(R"({"oneOf":[)" + repeated(2'000, R"({"const":"v)", "\"}") + "]}");

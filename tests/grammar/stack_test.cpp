@@ -95,6 +95,10 @@ void* hostile(void* result) {
   expect(!schema(nested_in("{\"unevaluatedProperties\":false,\"allOf\":[", "]}")).ok(),
          "what is not evaluated");
   expect(!schema(repeated("[", 500'000)).ok(), "a schema of brackets");
+  expect(!schema(R"({"type":"object","not":{"anyOf":[)" +
+                 repeated(R"({"propertyNames":false},)", 5'000) + "false]}}")
+              .ok(),
+         "conditions for some member");
   std::string references;
   for (int i = 0; i < 1000; ++i) {
     references += "\"" + std::to_string(i) +

@@ -115,6 +115,12 @@ class ObjectBuilder {
       if (some(one)) witnesses.push_back(one);
     }
     if (witnesses.empty()) return {};
+    // settle() calls itself once for each.
+    if (witnesses.size() > kMaxWitnesses) {
+      return maker_.refuse(some_schema(), "properties",
+                           "more than " + std::to_string(kMaxWitnesses) +
+                               " conditions that some member must meet in one object");
+    }
     std::erase_if(rest.constraints, some);
     std::vector<SharedDfa> names;
     for (const Constraint& one : witnesses) {
@@ -217,8 +223,7 @@ class ObjectBuilder {
       list.members.push_back({body(key, value), put, false});
       return {};
     };
-    if (witnesses.size() > kMaxWitnesses ||
-        bits + witnesses.size() + (in_order ? 1 : 0) > kMaxBits) {
+    if (bits + witnesses.size() + (in_order ? 1 : 0) > kMaxBits) {
       return maker_.refuse(some_schema(), "properties", "too many names in one object");
     }
     // A member may satisfy several constraints at once.
