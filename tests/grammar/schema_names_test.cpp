@@ -48,6 +48,32 @@ TEST(SchemaNames, ComeOnce) {
   for (const test::SchemaCase& one : cases) test::check(one);
 }
 
+// A member that must show something may be one of the few names that a pattern or propertyNames
+// leaves.
+TEST(SchemaNames, OneOfFewNamesMayBeTheMemberThatIsAskedFor) {
+  const test::SchemaCase cases[] = {
+      {R"({"type":"object","propertyNames":{"enum":["a","b"]},
+           "not":{"additionalProperties":{"type":"string"}}})",
+       {R"({"a":1})", R"({"a":"x","b":1})", R"({"b":null,"a":"x"})"},
+       {"{}", R"({"a":"x"})", R"({"a":"x","b":"y"})", R"({"c":1})", R"({"a":1,"c":1})"}},
+      {R"({"type":"object","oneOf":[
+           {"patternProperties":{"^(a|b)$":{"type":"string"}},"additionalProperties":false},
+           {"patternProperties":{"^(a|b)$":{"type":"integer"}},"additionalProperties":false}]})",
+       {R"({"a":"x"})", R"({"a":1})", R"({"b":2,"a":1})"},
+       {"{}", R"({"a":1,"b":"x"})", R"({"a":null})", R"({"c":1})", R"({"a":1,"c":1})"}},
+      {R"({"type":"object","propertyNames":{"pattern":"^[a-c]$"},
+           "not":{"propertyNames":{"pattern":"^[ab]$"}}})",
+       {R"({"c":1})", R"({"a":1,"c":1})"},
+       {"{}", R"({"a":1,"b":1})", R"({"d":1})"}},
+      // Beside names that are not few.
+      {R"({"type":"object","patternProperties":{"^(a|b)$":{"type":"string"}},
+           "not":{"patternProperties":{"^(a|x+)$":{"maxLength":1}}}})",
+       {R"({"a":"xx"})", R"({"xx":"xx"})", R"({"a":"x","b":"x","x":"xx"})"},
+       {"{}", R"({"a":"x"})", R"({"b":"xx"})", R"({"a":1,"xx":"xx"})"}},
+  };
+  for (const test::SchemaCase& one : cases) test::check(one);
+}
+
 TEST(SchemaNames, ThereMayBeManyOfThem) {
   constexpr int kMany = 900;
   std::string schema = R"({"required":["n7","n850"],"additionalProperties":false,"properties":{)";

@@ -127,6 +127,9 @@ class ObjectBuilder {
       GEN_ASSIGN(SharedDfa of_one, names_of_some(one));
       names.push_back(std::move(of_one));
     }
+    names_ = names_in(rest);
+    // A member of a small region is one with its own name.
+    GEN_TRY(regions_of(rest, &names_).status());
     return settle(rest, witnesses, names, 0, {});
   }
 
@@ -141,7 +144,7 @@ class ObjectBuilder {
     }
     const Constraint& one = witnesses[at];
     const Literals rest = one.kind == What::kSomeName ? Literals() : one.rest;
-    for (const std::string& name : names_in(clause_)) {
+    for (const std::string& name : names_) {
       if (!accepts(*names[at], name)) continue;
       Clause next = clause;
       Constraint required;
@@ -425,6 +428,7 @@ class ObjectBuilder {
   Expressions& to_;
   ClauseMaker& maker_;
   const Clause& clause_;
+  std::set<std::string> names_;  // that members are settled to
   std::vector<ExprId> split_;
 };
 
