@@ -187,6 +187,20 @@ TEST(SchemaUnique, Items) {
   for (const test::SchemaCase& one : cases) test::check(one);
 }
 
+// Until draft 7, what stands beside $ref does not count, so it lists no values either.
+TEST(SchemaUnique, ListsBesideAReference) {
+  for (const char* list : {R"("enum":[1])", R"("const":1)"}) {
+    const std::string schema = std::string(R"({"$schema":"http://json-schema.org/draft-07/schema#",
+        "type":"array","uniqueItems":true,"items":{"$ref":"#/definitions/n",)") +
+                               list + R"(},"definitions":{"n":{"type":"integer"}}})";
+    test::check({schema.c_str(), {"[]", "[1]", "[2,3]"}, {"[2,2]", "[\"a\"]"}});
+  }
+  test::check({R"({"type":"array","uniqueItems":true,"items":{"$ref":"#/$defs/n","enum":[1]},
+                   "$defs":{"n":{"type":"integer"}}})",
+               {"[]", "[1]"},
+               {"[2]", "[1,1]"}});
+}
+
 TEST(SchemaUnique, Refused) {
   EXPECT_EQ(test::refusal(R"({"properties":{"a":{"contains":{"enum":[1,2]},"minContains":3,
                               "uniqueItems":true}}})"),

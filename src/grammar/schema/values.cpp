@@ -62,9 +62,11 @@ Result<bool> ClauseMaker::few_values(const Literals& literals, size_t most,
       bool found = false;
       for (const Literal literal : clause.done) {
         if (literal.negated || found) continue;
+        const Draft draft = document_.draft_of(literal.schema);
+        if (draft <= Draft::k7 && literal.schema->find("$ref") != nullptr) continue;
         const JsonValue* values = literal.schema->find("enum");
         const JsonValue* single = literal.schema->find("const");
-        if (document_.draft_of(literal.schema) == Draft::k4) single = nullptr;
+        if (draft == Draft::k4) single = nullptr;
         found = values != nullptr || single != nullptr;
         if (single != nullptr && single->type == type && !add(single)) return false;
         if (single != nullptr || values == nullptr) continue;
