@@ -201,6 +201,28 @@ TEST(SchemaUnique, ListsBesideAReference) {
                {"[2]", "[1,1]"}});
 }
 
+// From -9 to 9 there are 19 whole numbers, and of all that have a digit at each side of the point,
+// 199.
+TEST(SchemaUnique, DigitsLimitHowManyNumbersThereAre) {
+  SchemaOptions options;
+  options.style.digits = 1;
+  options.style.plain = true;
+  const auto refusal = [&](const char* type, size_t count) {
+    const auto made =
+        test::compile(R"({"type":"array","items":{"type":")" + std::string(type) +
+                          R"("},"uniqueItems":true,"minItems":)" + std::to_string(count) + "}",
+                      options);
+    return made.ok() ? std::string() : std::string(made.status().message());
+  };
+  EXPECT_EQ(refusal("integer", 19), "");
+  EXPECT_EQ(refusal("integer", 20), "/uniqueItems: of items, which may have less than 20 values");
+  EXPECT_EQ(refusal("number", 199), "");
+  EXPECT_NE(refusal("number", 100'000), "");
+  options.style.digits = 2;
+  EXPECT_EQ(refusal("integer", 199), "");
+  EXPECT_NE(refusal("integer", 200), "");
+}
+
 TEST(SchemaUnique, Refused) {
   EXPECT_EQ(test::refusal(R"({"properties":{"a":{"contains":{"enum":[1,2]},"minContains":3,
                               "uniqueItems":true}}})"),

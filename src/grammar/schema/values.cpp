@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "grammar/expression/dfa_builder.h"
+#include "grammar/json/plain_number.h"
 #include "grammar/regex/regex.h"
 #include "grammar/schema/clause_maker.h"
 #include "grammar/schema/string_dfa.h"
@@ -144,8 +145,15 @@ Result<bool> ClauseMaker::has_values(JsonType type, const Clause& clause, uint32
   std::vector<std::string> texts;
   switch (type) {
     case JsonType::kNumber: {
-      GEN_ASSIGN(const SharedDfa numbers, numbers_of(clause));
-      if (numbers == nullptr) return true;
+      GEN_ASSIGN(SharedDfa numbers, numbers_of(clause));
+      const uint32_t digits = options_.style.digits;
+      const bool short_ones = digits != 0 && digits != kUnbounded;
+      if (numbers == nullptr) {
+        if (!short_ones) return true;
+        numbers = std::make_shared<const Dfa>(plain_numbers(PlainNumbers::within(digits)));
+      } else if (short_ones && options_.style.plain) {
+        GEN_ASSIGN(numbers, plain_numbers_of(clause, numbers));
+      }
       GEN_ASSIGN(const SharedDfa once, each_number_once(*numbers));
       return !finite_strings(*once, count, &texts) || texts.size() >= count;
     }
