@@ -3,6 +3,7 @@
 // definition; references into other documents.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <string>
@@ -81,6 +82,47 @@ TEST(SchemaOptions, OneOfAsAnyOf) {
   Validator negated(R"({"not":{"oneOf":[{"type":"integer"},{"minimum":2}]}})", options);
   EXPECT_FALSE(negated("3"));
   EXPECT_TRUE(negated("0.5"));
+}
+
+// Schemas that lie below a name that is no keyword, as those of OpenAPI do.
+TEST(SchemaOptions, KeywordsAreIgnoredWhereverAReferenceLeads) {
+  SchemaOptions options;
+  options.ignored = {"pattern"};
+  options.one_of_as_any_of = true;
+  const std::string components = R"("components":{"schemas":{
+      "A":{"pattern":"(a)\\1","maxLength":2,"items":{"$ref":"#/components/schemas/B"}},
+      "B":{"pattern":"b","oneOf":[true,{"pattern":"c"}],"not":{"const":"x"}},
+      "C":{"pattern":"(a)\\1"},"pattern":{"type":"null"}}})";
+  Validator relaxed(R"({"anyOf":[{"$ref":"#/components/schemas/A"},
+      {"type":"number","$ref":"#/components/schemas/A/items"},
+      {"$ref":"#/components/schemas/pattern"}],)" +
+                        components + "}",
+                    options);
+  ASSERT_EQ(relaxed.refusal, "");
+  const std::vector<std::string> told = {
+      "/components/schemas/A/pattern: ignored", "/components/schemas/B/oneOf/1/pattern: ignored",
+      "/components/schemas/B/oneOf: as anyOf", "/components/schemas/B/pattern: ignored"};
+  std::vector<std::string> sorted = relaxed.report.relaxed;
+  std::sort(sorted.begin(), sorted.end());
+  EXPECT_EQ(sorted, told);
+  EXPECT_TRUE(relaxed(R"("ab")"));
+  EXPECT_TRUE(relaxed(R"(["q"])"));
+  EXPECT_FALSE(relaxed(R"(["x"])"));
+  // The same in another document.
+  options.resolver = [&](const std::string& uri) {
+    return uri == "urn:o" ? std::optional("{" + components + "}") : std::nullopt;
+  };
+  Validator other(R"({"$ref":"urn:o#/components/schemas/C"})", options);
+  ASSERT_EQ(other.refusal, "");
+  EXPECT_EQ(other.report.relaxed,
+            std::vector<std::string>{"urn:o#/components/schemas/C/pattern: ignored"});
+  // Values stay as they are, whatever leads there.
+  Validator values(R"({"type":"object","anyOf":[{"enum":[{"pattern":"b"}]},
+      {"allOf":[{"$ref":"#/anyOf/0/enum/0"},{"maxProperties":0}]}]})",
+                   options);
+  ASSERT_EQ(values.refusal, "");
+  EXPECT_TRUE(values(R"({"pattern":"b"})"));
+  EXPECT_TRUE(values("{}"));
 }
 
 TEST(SchemaOptions, IgnoredKeywords) {

@@ -140,8 +140,9 @@ Status SchemaDocument::add(std::string_view text, const std::string& uri, Draft 
     if (relaxed_ != nullptr) relaxed_->push_back(is_first ? std::move(line) : uri + "#" + line);
   }
   number(&read);
-  texts_.push_back(std::make_unique<const JsonValue>(std::move(read)));
+  texts_.push_back(std::make_unique<JsonValue>(std::move(read)));
   const JsonValue& node = *texts_.back();
+  if (!without.ignored.empty()) left_out_[&node] = std::move(without.ignored);
   if (!node.is_boolean() && !node.is(JsonType::kObject)) {
     return error(Code::kGrammar, "#: a schema is an object or a boolean");
   }
@@ -284,8 +285,8 @@ Status SchemaDocument::scan(const JsonValue& root, Location root_location) {
     Location inside = now.location;
     locations_[&node] = now.location;
     if (node.is(JsonType::kObject) && now.is_schema) GEN_TRY(identify(node, &inside));
-    locations_[&node] = {inside.base, now.location.parent, std::move(now.location.name),
-                         inside.draft, inside.resource};
+    locations_[&node] = {inside.base,  now.location.parent, std::move(now.location.name),
+                         inside.draft, inside.resource,     now.is_schema};
     inside.parent = &node;
     const auto first = static_cast<std::ptrdiff_t>(open.size());
     for (size_t i = 0; i < node.items.size(); ++i) {
@@ -373,6 +374,36 @@ const JsonValue* SchemaDocument::at_pointer(const JsonValue* node, std::string_v
   return node;
 }
 
+// Below a name that is no keyword, values are schemas only where references lead, so that add()
+// has not relaxed them.
+Status SchemaDocument::relax_reached(const JsonValue& node) {
+  const auto location = locations_.find(&node);
+  if (location == locations_.end() || location->second.is_schema) return {};
+  location->second.is_schema = true;
+  const JsonValue* root = &node;
+  for (auto at = location; at->second.parent != nullptr; at = locations_.find(root)) {
+    root = at->second.parent;
+    const std::string& name = at->second.name;
+    const auto parent = locations_.find(root);
+    if ((name == "enum" || name == "const") && parent->second.is_schema) return {};
+  }
+  auto* const value = const_cast<JsonValue*>(&node);  // a part of a text, which is not const
+  Relaxing without;
+  if (const auto left_out = left_out_.find(root); left_out != left_out_.end()) {
+    without.ignored = left_out->second;
+  }
+  std::vector<std::string> told;
+  const size_t n_schemas = relax(value, without, &told);
+  told.clear();  // not reported, as in add()
+  if (!goes_on(building_, n_schemas + relax(value, relaxing_, &told))) return building_->status();
+  const std::string pointer = pointer_of(&node);
+  for (const std::string& line : told) {
+    const auto [place, added] = told_.insert(pointer + line);
+    if (added && relaxed_ != nullptr) relaxed_->push_back(*place);
+  }
+  return {};
+}
+
 Result<const JsonValue*> SchemaDocument::resolve(const JsonValue* from,
                                                  std::string_view reference) {
   const auto location = locations_.find(from);
@@ -391,7 +422,11 @@ Result<const JsonValue*> SchemaDocument::resolve(const JsonValue* from,
     }
   }
   if (fragment.empty() || node == nullptr) return node;
-  if (fragment[0] == '/') return at_pointer(node, fragment);
+  if (fragment[0] == '/') {
+    node = at_pointer(node, fragment);
+    if (node != nullptr) GEN_TRY(relax_reached(*node));
+    return node;
+  }
   const auto found = locations_.find(node);
   const auto anchor = anchors_.find(*found->second.base + "#" + fragment);
   return anchor != anchors_.end() ? anchor->second : nullptr;

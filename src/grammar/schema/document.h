@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -66,6 +67,7 @@ class SchemaDocument {
     std::string name;  // in the parent
     Draft draft = Draft::k2020;
     const JsonValue* resource = nullptr;
+    bool is_schema = false;
   };
   using Scope = std::map<std::string, const JsonValue*>;  // by dynamic anchor
 
@@ -76,19 +78,22 @@ class SchemaDocument {
   Status scan(const JsonValue& root, Location root_location);
   const JsonValue* member(const JsonValue& node, const std::string& name);
   const JsonValue* at_pointer(const JsonValue* node, std::string_view pointer);
+  Status relax_reached(const JsonValue& node);
 
   SchemaResolver resolver_;
   Relaxing relaxing_;
   std::vector<std::string>* relaxed_ = nullptr;
   Building* building_ = nullptr;
-  std::vector<std::unique_ptr<const JsonValue>> texts_;
+  std::vector<std::unique_ptr<JsonValue>> texts_;
   std::vector<std::unique_ptr<const JsonValue>> texts_of_metaschemas_;
   std::unordered_map<const JsonValue*, Location> locations_;
   std::unordered_map<std::string, const JsonValue*> resources_;
   std::unordered_map<std::string, const JsonValue*> anchors_;  // URI#name
   std::unordered_map<const JsonValue*, Scope> dynamic_;        // by resource
   std::vector<Scope> scopes_ = {Scope()};
-  using Members = std::unordered_map<std::string_view, const JsonValue*>;
+  std::unordered_map<const JsonValue*, std::vector<std::string>> left_out_;  // by root
+  std::set<std::string> told_;                                               // of relax_reached()
+  using Members = std::unordered_map<std::string, const JsonValue*>;
   std::unordered_map<const JsonValue*, Members> members_;  // of nodes with many
   uint32_t numbered_ = 0;
 };

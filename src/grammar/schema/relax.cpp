@@ -64,11 +64,13 @@ bool is_asking_keyword(std::string_view name) {
          holds(name, JsonValue()) != Holds::kValue;
 }
 
-void relax(JsonValue* schema, const Relaxing& how, std::vector<std::string>* told) {
+size_t relax(JsonValue* schema, const Relaxing& how, std::vector<std::string>* told) {
   std::vector<Open> open = {{schema, ""}};
+  size_t count = 0;
   while (!open.empty()) {
     const Open now = std::move(open.back());
     open.pop_back();
+    ++count;
     if (!now.schema->is(JsonType::kObject)) continue;
     for (auto& [name, value] : now.schema->members) {
       const std::string at = now.pointer + "/" + escaped(name);
@@ -94,6 +96,7 @@ void relax(JsonValue* schema, const Relaxing& how, std::vector<std::string>* tol
     }
   }
   std::sort(told->begin(), told->end());
+  return count;
 }
 
 }  // namespace gen::grammar

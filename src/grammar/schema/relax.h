@@ -2,6 +2,7 @@
 // Relaxes schemas according to options: ignored keywords, and oneOf as anyOf.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,7 +25,7 @@ struct Relaxing {
 };
 
 /// Marks the ignored keywords of `schema` and its subschemas. `told` gets a line per keyword: its
-/// JSON pointer and what was done.
-void relax(JsonValue* schema, const Relaxing& how, std::vector<std::string>* told);
+/// JSON pointer and what was done. Returns the number of schemas.
+size_t relax(JsonValue* schema, const Relaxing& how, std::vector<std::string>* told);
 
 }  // namespace gen::grammar
