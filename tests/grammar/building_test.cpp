@@ -215,6 +215,21 @@ TEST(Building, RefusedBeforeItIsMade) {
   }
 }
 
+// Of rules that lead to themselves without a text, the automaton of a tag's content would have ever
+// more edges between the same nodes.
+TEST(Building, RingsOfRulesWithoutATextHaveNoAutomaton) {
+  for (const char* rules :
+       {R"(root ::= root | \"x\")", R"(root ::= ring | \"x\"\nring ::= root)"}) {
+    const std::string text =
+        R"({"tags":[{"begin":"<a>","json_schema":{},"end":"</a>"},{"begin":"<b>","gbnf":")" +
+        std::string(rules) + R"(","end":"</b>"}]})";
+    const size_t before = gen::test::new_bytes;
+    const Made made = tags(text, strict());
+    EXPECT_TRUE(made.ok()) << rules << ": " << made.status().message();
+    EXPECT_LT(gen::test::new_bytes - before, size_t{64} << 20U) << rules;
+  }
+}
+
 CancelFlag* raised_by_new = nullptr;
 
 // Wherever the flag is raised, little is done behind it, and nothing is made.

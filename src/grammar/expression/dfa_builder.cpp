@@ -28,6 +28,8 @@ namespace {
 
 using Nodes = std::vector<uint32_t>;
 
+constexpr size_t kPartsPerNode = 16;  // that an expression may have, on average
+
 struct NodeGraph {
   enum class On : uint8_t { kNothing, kBytes, kAssert };
   struct Edge {
@@ -46,7 +48,8 @@ struct NodeGraph {
 };
 
 // Builds the node graph of an expression. False if it takes more than `most` nodes, or names
-// tokens.
+// tokens. Parts are counted, too: of rules that lead to themselves without a text there are ever
+// more between the same nodes.
 class Writer {
  public:
   Writer(const Expressions& all, size_t most, NodeGraph* out)
@@ -58,7 +61,9 @@ class Writer {
     out_.main = {node(), node()};
     open_.push_back({expr, out_.main.start, out_.main.final});
     while (!open_.empty()) {
-      if (out_.from.size() + open_.size() > most_ || !goes_on(all_.building(), 1)) return false;
+      if (out_.from.size() + open_.size() > most_ || ++n_parts_ > kPartsPerNode * most_)
+        return false;
+      if (!goes_on(all_.building(), 1)) return false;
       const Part part = open_.back();
       open_.pop_back();
       if (!write(part)) return false;
@@ -165,6 +170,7 @@ class Writer {
   const size_t most_;
   NodeGraph& out_;
   std::vector<Part> open_;
+  size_t n_parts_ = 0;
 };
 
 struct Promise {
