@@ -9,7 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "grammar/expression/characters.h"
+#include "grammar/expression/dfa_builder.h"
 #include "grammar/grammar.h"
+#include "grammar/schema/string_texts.h"
 #include "grammar/vocabularies.h"
 #include "support/counting_new.h"
 #include "support/sanitized.h"
@@ -228,6 +231,20 @@ TEST(Building, RingsOfRulesWithoutATextHaveNoAutomaton) {
     EXPECT_TRUE(made.ok()) << rules << ": " << made.status().message();
     EXPECT_LT(gen::test::new_bytes - before, size_t{64} << 20U) << rules;
   }
+}
+
+// Each character between whose neighbours there is a gap is looked at, so it counts.
+TEST(Building, CharactersOfStringsCountAsWork) {
+  constexpr uint32_t kCharacters = 8192;
+  Building building;
+  Expressions to(&building);
+  CharSet set;
+  for (uint32_t i = 0; i < kCharacters; ++i) set.add(0x800 + 2 * i, 0x800 + 2 * i);
+  const Dfa strings = build_dfa(to, to.repeat(characters(to, set), 0, kUnbounded)).value();
+  const uint64_t before = building.work();
+  StringTexts texts(to, true);
+  ASSERT_TRUE(texts.texts_of(strings, DfaFuel()).ok());
+  EXPECT_GE(building.work() - before, kCharacters);
 }
 
 CancelFlag* raised_by_new = nullptr;

@@ -322,8 +322,9 @@ class Texts {
       write(at);
       const size_t more = graph_.size() - told_;
       told_ = graph_.size();
-      if (graph_.size() > most || !goes_on(rules_.building(), kWorkPerNode * (1 + more)))
-        return false;
+      const uint64_t work = kWorkPerNode * (1 + more) + n_looked_at_;
+      n_looked_at_ = 0;
+      if (graph_.size() > most || !goes_on(rules_.building(), work)) return false;
     }
     return true;
   }
@@ -375,8 +376,9 @@ class Texts {
       raw(from, range, 0xE0, 0xEF, 2);
       raw(from, range, 0xF0, 0xF7, 3);
     }
-    const CharacterEdges& edges =
-        rules_.plain() ? needed(characters_.from(of)) : characters_.from(of);
+    const CharacterEdges& all = characters_.from(of);
+    n_looked_at_ += all.size();
+    const CharacterEdges& edges = rules_.plain() ? needed(all) : all;
     if (edges.empty()) return;
     const auto [known, added] = escapes_.node_of(edges);
     if (added) *known = escape(edges);
@@ -389,12 +391,15 @@ class Texts {
   const CharacterEdges& needed(const CharacterEdges& edges) {
     constexpr uint32_t kManyOthers = 32;
     needed_.clear();
+    if (edges.empty() || edges[0].low > '\\') return needed_;
+    others_.clear();
     for (const CharacterEdge& range : edges) {
-      uint32_t others = 0;
-      for (const CharacterEdge& other : edges) {
-        if (other.target != range.target || other.high < kFirstRaw) continue;
-        others += other.high - std::max(other.low, kFirstRaw) + 1;
-      }
+      if (range.high < kFirstRaw) continue;
+      others_[range.target] += range.high - std::max(range.low, kFirstRaw) + 1;
+    }
+    for (const CharacterEdge& range : edges) {
+      if (range.low > '\\') break;
+      const uint32_t others = others_[range.target];
       for (uint32_t code = range.low; code <= std::min<uint32_t>(range.high, '\\'); ++code) {
         if (!must_be_escaped(code) || (others >= kManyOthers && !has_letter(code))) continue;
         needed_.push_back({code, code, range.target});
@@ -440,7 +445,8 @@ class Texts {
   const bool counted_;
   StringTexts& rules_;
   TextGraph graph_;
-  size_t told_ = 0;  // nodes already counted as work
+  size_t told_ = 0;         // nodes already counted as work
+  size_t n_looked_at_ = 0;  // transitions that are not
   uint32_t end_ = kNoText;
   std::vector<uint32_t> open_;
   std::vector<uint32_t> borders_;
@@ -452,6 +458,7 @@ class Texts {
   CharacterRanges ranges_;
   CharacterEdges there_;
   CharacterEdges needed_;
+  std::unordered_map<uint32_t, uint32_t> others_;  // by target: characters that are not controls
 };
 
 ExprId letter_of(Expressions& to, uint32_t code) {
