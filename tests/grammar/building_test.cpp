@@ -12,6 +12,7 @@
 #include "grammar/expression/characters.h"
 #include "grammar/expression/dfa_builder.h"
 #include "grammar/grammar.h"
+#include "grammar/schema/string_dfa.h"
 #include "grammar/schema/string_texts.h"
 #include "grammar/vocabularies.h"
 #include "support/counting_new.h"
@@ -245,6 +246,17 @@ TEST(Building, CharactersOfStringsCountAsWork) {
   StringTexts texts(to, true);
   ASSERT_TRUE(texts.texts_of(strings, DfaFuel()).ok());
   EXPECT_GE(building.work() - before, kCharacters);
+}
+
+// A text is not copied at each of its characters.
+TEST(Building, AListedTextIsWrittenOnce) {
+  const std::string text(20'000, 'a');
+  const Dfa strings = string_set(std::vector<std::string>{text});
+  std::vector<std::string> found;
+  const size_t before = gen::test::new_bytes;
+  ASSERT_TRUE(finite_strings(strings, 1, &found));
+  EXPECT_LT(gen::test::new_bytes - before, 100 * text.size());
+  EXPECT_EQ(found, std::vector<std::string>{text});
 }
 
 CancelFlag* raised_by_new = nullptr;

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <random>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -138,6 +139,33 @@ TEST(Dfa, LengthsTakeAStateForEachCount) {
       EXPECT_FALSE(with_length(strings, {0, longest}, fuel).ok()) << longest;
     }
   }
+}
+
+TEST(Dfa, FewTextsAreListed) {
+  std::mt19937 random(3);
+  for (int round = 0; round < 50; ++round) {
+    std::set<std::string> texts;
+    const size_t count = 1 + random() % 40;
+    while (texts.size() < count) {
+      std::string text;
+      for (size_t n = random() % 5; n > 0; --n) text += static_cast<char>('a' + random() % 4);
+      texts.insert(text);
+    }
+    const Dfa dfa = string_set(std::vector<std::string>(texts.begin(), texts.end()));
+    std::vector<std::string> found;
+    ASSERT_TRUE(finite_strings(dfa, count, &found));
+    EXPECT_EQ(found.size(), count);
+    EXPECT_EQ(std::set<std::string>(found.begin(), found.end()), texts);
+    std::vector<std::string> less;
+    EXPECT_FALSE(finite_strings(dfa, count - 1, &less)) << count;
+  }
+  Dfa endless;
+  endless.states.resize(2);
+  endless.states[0].edges.push_back({'a', 'b', 1});
+  endless.states[1].edges.push_back({'b', 'b', 0});
+  endless.states[1].final = true;
+  std::vector<std::string> found;
+  EXPECT_FALSE(finite_strings(endless, 1'000, &found));
 }
 
 TEST(EdgeList, IsWhatAVectorIs) {

@@ -3,6 +3,7 @@
 #include "grammar/schema/string_dfa.h"
 
 #include <algorithm>
+#include <iterator>
 #include <string_view>
 #include <utility>
 
@@ -140,23 +141,44 @@ bool accepts(const Dfa& dfa, std::string_view text) {
 bool finite_strings(const Dfa& dfa, size_t most, std::vector<std::string>* out) {
   if (dfa.empty()) return true;
   // Every state leads to an end, so a path longer than the number of states is in a cycle.
-  struct Open {
+  struct Step {
     uint32_t state;
-    std::string text;
+    size_t n_edges;  // that are left; the last one is next
+    uint32_t next;   // byte of it, + 1; 0: its last one
   };
-  std::vector<Open> open = {{0, ""}};
-  while (!open.empty()) {
-    const Open now = std::move(open.back());
-    open.pop_back();
-    if (now.text.size() > dfa.states.size()) return false;
-    if (dfa.states[now.state].final) out->push_back(now.text);
-    for (const ByteEdge& edge : dfa.states[now.state].edges) {
-      if (open.size() + out->size() + (edge.high - edge.low) > most) return false;
-      for (uint32_t byte = edge.low; byte <= edge.high; ++byte) {
-        open.push_back({edge.target, now.text + static_cast<char>(byte)});
-      }
+  std::vector<std::string> found;
+  std::string text;
+  std::vector<Step> path;
+  size_t n_open = 0;  // ways that are left, each of which leads to a string
+  const auto go_to = [&](uint32_t number) {
+    const Dfa::State& state = dfa.states[number];
+    path.push_back({number, state.edges.size(), 0});
+    for (const ByteEdge& edge : state.edges) n_open += edge.high - edge.low + size_t{1};
+    if (state.final) found.push_back(text);
+    return found.size() + n_open <= most;
+  };
+  if (!go_to(0)) return false;
+  while (!path.empty()) {
+    Step& at = path.back();
+    if (at.n_edges == 0) {
+      path.pop_back();
+      if (!text.empty()) text.pop_back();
+      continue;
     }
+    const ByteEdge& edge = dfa.states[at.state].edges[at.n_edges - 1];
+    const uint32_t byte = at.next == 0 ? edge.high : at.next - 1;
+    at.next = byte;
+    if (byte == edge.low) {
+      --at.n_edges;
+      at.next = 0;
+    }
+    if (path.size() > dfa.states.size()) return false;
+    text += static_cast<char>(byte);
+    --n_open;
+    if (!go_to(edge.target)) return false;
   }
+  out->insert(out->end(), std::make_move_iterator(found.begin()),
+              std::make_move_iterator(found.end()));
   return true;
 }
 
