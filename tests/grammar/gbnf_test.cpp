@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/utf8.h"
 #include "grammar/grammar.h"
 #include "grammar/matcher/matcher.h"
 #include "grammar/member_cases.h"
@@ -82,6 +83,28 @@ TEST(Gbnf, Members) {
 }
 
 // A chain of rules, each of which is its letter and the next rule or its end.
+// Ranges of a class may come in any order, and over each other.
+TEST(Gbnf, LongClasses) {
+  constexpr uint32_t kFirst = 0x10000;
+  constexpr uint32_t kCount = 20'000;
+  std::string descending;
+  for (uint32_t i = kCount; i-- > 0;) utf8_append(kFirst + 2 * i, &descending);
+  const auto regex = Grammar::from_regex("[" + descending + "b-da-c]", RegexMatch::kWhole);
+  ASSERT_TRUE(regex.ok());
+  const auto vocabulary = test::vocabulary(test::all_bytes(), 2);
+  Matcher of_regex = Matcher::create(regex.value()->over(vocabulary).value()).value();
+  Matcher of_gbnf = matcher("root ::= [" + descending + "b-da-c]");
+  for (uint32_t i = 0; i < 2 * kCount + 2; i += 97) {
+    std::string text;
+    utf8_append(kFirst + i, &text);
+    const bool member = i % 2 == 0 && i < 2 * kCount;
+    EXPECT_EQ(test::is_member(of_gbnf, text), member) << i;
+    EXPECT_EQ(test::is_member(of_regex, text), member) << i;
+  }
+  for (const char* text : {"a", "b", "c", "d"}) EXPECT_TRUE(test::is_member(of_gbnf, text)) << text;
+  EXPECT_FALSE(test::is_member(of_gbnf, "e"));
+}
+
 TEST(Gbnf, MoreRulesThanFitIntoSixteenBits) {
   constexpr int kRules = 40000;
   std::string source = "root ::= r0 | r39990 \"!\"\n";

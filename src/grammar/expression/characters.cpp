@@ -106,6 +106,14 @@ void CharSet::add(const CharSet& other) {
   ranges_ = std::move(all);
 }
 
+void CharSet::add(std::vector<CharRange> ranges) {
+  std::sort(ranges.begin(), ranges.end(),
+            [](const CharRange& a, const CharRange& b) { return a.low < b.low; });
+  CharSet sorted;
+  for (const CharRange& range : ranges) sorted.add(range.low, range.high);  // at the end
+  add(sorted);
+}
+
 CharSet CharSet::inverted() const {
   CharSet result;
   uint32_t next = 0;

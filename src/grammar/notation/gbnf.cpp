@@ -225,7 +225,7 @@ class GbnfReader : TextReader {
   Result<ExprId> char_class() {
     const size_t begin = at_++;
     const bool negated = take("^");
-    CharSet set;
+    std::vector<CharRange> ranges;
     while (peek() != ']') {
       if (done()) return error_at(text_, begin, "[ without ]");
       const size_t first = at_;
@@ -237,9 +237,11 @@ class GbnfReader : TextReader {
         GEN_ASSIGN(high, character());
         if (high < low) return error_at(text_, first, "range ends before it begins");
       }
-      set.add(low, high);
+      ranges.push_back({low, high});
     }
     ++at_;
+    CharSet set;
+    set.add(std::move(ranges));
     return characters(to_, negated ? set.inverted() : set);
   }
 

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <utility>
+#include <vector>
 
 #include "base/utf8.h"
 #include "grammar/base/text_error.h"
@@ -90,7 +92,8 @@ Result<CharSet> RegexClassReader::char_class() {
   const size_t begin = at_++;
   const bool negated = take("^");
   CharSet set;
-  if (rust() && take("]")) set.add(']', ']');
+  std::vector<CharRange> ranges;
+  if (rust() && take("]")) ranges.push_back({']', ']'});
   for (;;) {
     skip(true);
     if (take("]")) break;
@@ -100,7 +103,7 @@ Result<CharSet> RegexClassReader::char_class() {
     GEN_ASSIGN(const std::optional<uint32_t> low, atom(&set, true));
     skip(true);
     if (peek() != '-' || peek(1) == ']' || at_ + 1 >= text_.size()) {
-      if (low) set.add(*low, *low);
+      if (low) ranges.push_back({*low, *low});
       continue;
     }
     GEN_TRY(refuse_in_class());
@@ -113,15 +116,16 @@ Result<CharSet> RegexClassReader::char_class() {
     if (!low || !high) {  // a set cannot be the end of a range: all three are ordinary characters
       if (rust()) return error_at(text_, first, kNoRange);
       if (!set_in_range_) set_in_range_ = first;
-      set.add('-', '-');
+      ranges.push_back({'-', '-'});
       set.add(ignored);
-      if (low) set.add(*low, *low);
-      if (high) set.add(*high, *high);
+      if (low) ranges.push_back({*low, *low});
+      if (high) ranges.push_back({*high, *high});
       continue;
     }
     if (*high < *low) return error_at(text_, first, "range ends before it begins");
-    set.add(*low, *high);
+    ranges.push_back({*low, *high});
   }
+  set.add(std::move(ranges));
   if (flags_.any_case) set = sets_.in_any_case(set);
   return negated ? set.inverted() : set;
 }
