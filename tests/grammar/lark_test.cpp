@@ -510,6 +510,18 @@ TEST(Lark, WhatIsLargeIsBounded) {
   EXPECT_NE(
       failure("start: ~/(a|b)*a(a|b){40}/").find("line 1, column 8: this ~ takes an automaton"),
       std::string::npos);
+  // So is what two make together: a count to 11 and one to 13 are one to 143; and what is not a
+  // text of 96 states takes as many, one behind it, and those of a character's other bytes.
+  GrammarLimits limits;
+  limits.automata.states = 100;
+  for (const char* source : {"start: A\nA: /(a{11})*/ & /(a{13})*/", "start: A\nA: ~/a{95}/"}) {
+    const auto refused = Grammar::from_lark(source, limits);
+    EXPECT_NE(test::failure_of(refused, source).find("an automaton of more than 100 states"),
+              std::string::npos);
+    limits.automata.states = 150;
+    EXPECT_TRUE(Grammar::from_lark(source, limits).ok()) << source;
+    limits.automata.states = 100;
+  }
   // All automata of a file share the work.
   std::string many_automata = "start: ";
   for (int i = 0; i < 20000; ++i) many_automata += "~\"a\" ";

@@ -80,7 +80,7 @@ Result<ExprId> LarkAutomata::both(std::span<const ExprId> parts) {
   GEN_ASSIGN(Dfa made, build(parts[0]));
   for (const ExprId part : parts.subspan(1)) {
     GEN_ASSIGN(const Dfa other, build(part));
-    GEN_ASSIGN(made, combine(made, other, Both::kAnd));
+    GEN_ASSIGN(made, combine(made, other, Both::kAnd, fuel_));
   }
   return expression_of(to_, made);
 }
@@ -90,7 +90,7 @@ Result<ExprId> LarkAutomata::negation(ExprId expr) {
     GEN_ASSIGN(any_text_, build(to_.repeat(characters(to_, CharSet().inverted()), 0, kUnbounded)));
   }
   GEN_ASSIGN(const Dfa some, build(expr));
-  GEN_ASSIGN(const Dfa made, combine(any_text_, some, Both::kNot));
+  GEN_ASSIGN(const Dfa made, combine(any_text_, some, Both::kNot, fuel_));
   return expression_of(to_, made);
 }
 
@@ -118,7 +118,7 @@ Result<ExprId> LarkAutomata::until(ExprId body, ExprId stop) {
   const std::vector<bool> ends = before(whole, end);
   for (size_t s = 0; s < ends.size(); ++s) whole.states[s].final = ends[s];
   GEN_ASSIGN(const Dfa only, build(body));
-  GEN_ASSIGN(const Dfa made, combine(minimise(whole), only, Both::kAnd));
+  GEN_ASSIGN(const Dfa made, combine(minimise(whole), only, Both::kAnd, fuel_));
   return expression_of(to_, made);
 }
 
