@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "grammar/schema/number_dfa.h"
 #include "grammar/schema_validator.h"
 
 namespace gen::grammar {
@@ -323,6 +324,15 @@ TEST(SchemaNumbers, LongListsOfValues) {
   for (const char* text : {"10e1", "0.1e3", "1e1"}) EXPECT_FALSE(hundreds(text)) << text;
   test::Validator fewer(R"({"enum":[)" + multiples_of(32, 100) + "]}");
   for (const char* text : {"100", "1e2", "10e1", "0.1e3"}) EXPECT_TRUE(fewer(text)) << text;
+}
+
+// The place in a listed number is kept in 16 bits.
+TEST(SchemaNumbers, ListedNumbersAreNotTooLong) {
+  const auto listed = [](size_t n_digits) {
+    return NumberTerm::one_of({{false, std::string(n_digits, '7'), 1}}).status();
+  };
+  EXPECT_TRUE(listed(65'535).ok());
+  EXPECT_STREQ(listed(65'536).message(), "a listed number of more than 65535 digits");
 }
 
 TEST(SchemaNumbers, ManyMultiplesOfLongNumbers) {

@@ -402,7 +402,12 @@ Result<NumberTerm> NumberTerm::bounded(Decimal limit, Bound bound) {
 }
 
 Result<NumberTerm> NumberTerm::one_of(std::vector<Decimal> values) {
-  for (const Decimal& value : values) GEN_TRY(check_exponent(value));
+  for (const Decimal& value : values) {
+    GEN_TRY(check_exponent(value));
+    if (value.digits.size() > kMaxListedDigits) {
+      return error(Code::kGrammar, "a listed number of more than %zu digits", kMaxListedDigits);
+    }
+  }
   std::sort(values.begin(), values.end(),
             [](const Decimal& a, const Decimal& b) { return a.key() < b.key(); });
   values.erase(std::unique(values.begin(), values.end()), values.end());

@@ -23,6 +23,7 @@ namespace gen::grammar {
 inline constexpr uint32_t kMaxWhole = 4;
 inline constexpr uint32_t kMaxPlaces = 17;
 inline constexpr size_t kMaxFree = 32;
+inline constexpr size_t kMaxListedDigits = 65'535;  // of a listed number; DigitWords count them
 
 enum class Bound : uint8_t { kAtLeast, kAbove, kAtMost, kBelow };
 
@@ -43,6 +44,7 @@ struct NumberTerm {
 
   /// kGrammar for a value beyond 10^4096 or 10^-4096, here and below.
   static Result<NumberTerm> bounded(Decimal limit, Bound bound);
+  /// kGrammar also for a value of more than kMaxListedDigits digits.
   static Result<NumberTerm> one_of(std::vector<Decimal> values);
   /// kGrammar also for a divisor of more than 17 significant digits.
   static Result<NumberTerm> multiple(const Decimal& divisor);
