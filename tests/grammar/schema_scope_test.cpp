@@ -298,6 +298,39 @@ TEST(SchemaScope, MetaschemasLeaveKeywordsOut) {
   EXPECT_EQ(report.relaxed[0], "/$schema: not known, read as 2020-12");
 }
 
+// The URIs that json-schema.org publishes, and no others that look like them.
+TEST(SchemaScope, DraftsAreNamedByTheirUris) {
+  const auto counts_beside = [](const std::string& uri) {  // what stands beside a $ref
+    return !Validator(R"({"$schema":")" + uri + R"(","$ref":"#/definitions/n","maximum":1,
+                          "definitions":{"n":{"type":"integer"}}})")("2");
+  };
+  for (const char* draft : {"04", "06", "07"}) {
+    for (const char* scheme : {"http", "https"}) {
+      for (const char* end : {"", "#"}) {
+        const std::string uri =
+            std::string(scheme) + "://json-schema.org/draft-" + draft + "/schema" + end;
+        EXPECT_FALSE(counts_beside(uri)) << uri;
+      }
+    }
+  }
+  for (const char* uri :
+       {"https://json-schema.org/draft/2019-09/schema#",
+        "https://json-schema.org/draft/2020-12/schema", "http://json-schema.org/schema#",
+        "https://example.com/draft-07-ours/schema", "http://x.y/draft-07/schema#",
+        "http://json-schema.org/draft-07/schemas", "http://x.y/draft-03"}) {
+    EXPECT_TRUE(counts_beside(uri)) << uri;
+  }
+  SchemaReport report;
+  Expressions to;
+  ASSERT_TRUE(schema_expression(R"({"$schema":"https://example.com/draft-07-ours/schema"})", {}, to,
+                                &report)
+                  .ok());
+  EXPECT_EQ(report.relaxed, std::vector<std::string>{"/$schema: not known, read as 2020-12"});
+  EXPECT_EQ(
+      refusal(R"({"$schema":"http://json-schema.org/draft-03/schema#"})"),
+      "/$schema: the draft \"http://json-schema.org/draft-03/schema#\" is older than draft 4");
+}
+
 // What would take forever is refused, and by name. The bound is on what is looked at: no clock.
 TEST(SchemaScope, HostileSchemasAreRefused) {
   std::string tower = R"({"type":"object","properties":{"a":{"type":"integer"}}})";

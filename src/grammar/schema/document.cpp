@@ -107,16 +107,26 @@ const std::string* text_of(const JsonValue& node, std::string_view name) {
 // The draft of a metaschema published at json-schema.org; nothing for others.
 Result<std::optional<Draft>> draft_named(const std::string& uri) {
   using Named = std::optional<Draft>;
-  const auto names = [&](const char* part) { return uri.find(part) != std::string::npos; };
-  if (names("draft-04")) return Named(Draft::k4);
-  if (names("draft-06")) return Named(Draft::k6);
-  if (names("draft-07")) return Named(Draft::k7);
-  if (names("2019-09/schema")) return Named(Draft::k2019);
-  if (names("draft-03") || names("draft-02") || names("draft-01")) {
+  std::string_view name = uri;
+  const auto cut = [&](std::string_view begin, std::string_view end) {
+    if (!name.starts_with(begin) || !name.substr(begin.size()).ends_with(end)) return false;
+    name = name.substr(begin.size(), name.size() - begin.size() - end.size());
+    return true;
+  };
+  (void)cut("", "#");
+  if (!cut("http://json-schema.org/", "schema") && !cut("https://json-schema.org/", "schema")) {
+    return Named();
+  }
+  (void)cut("", "hyper-");
+  if (name == "draft-04/") return Named(Draft::k4);
+  if (name == "draft-06/") return Named(Draft::k6);
+  if (name == "draft-07/") return Named(Draft::k7);
+  if (name == "draft/2019-09/") return Named(Draft::k2019);
+  if (name == "draft/2020-12/" || name.empty()) return Named(Draft::k2020);
+  if (name == "draft-03/" || name == "draft-02/" || name == "draft-01/") {
     return error(Code::kGrammar, "/$schema: the draft %.60s is older than draft 4",
                  quoted(uri).c_str());
   }
-  if (names("2020-12/schema") || names("json-schema.org/schema")) return Named(Draft::k2020);
   return Named();
 }
 
