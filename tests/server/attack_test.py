@@ -280,6 +280,18 @@ class Memory(unittest.TestCase):
             self.assertLess(self.peak(server, "VmHWM") - before, 8 * size * 5)
 
     @unittest.skipIf(SANITIZED or not os.path.exists("/proc/self/status"), "no figures of memory")
+    def test_names_that_are_no_strings_are_not_read(self):
+        size = 4000000
+        bodies = [b"{" + b"[" * (size // 2) + b"]" * (size // 2) + b":1}", b"{[" + b'{"":0},' * (size // 7) + b"0]:1}"]
+        with Server(SERVER, SOURCE) as server:
+            self.assertEqual(server.post(TEXT, BODY)[0], 200)
+            before = self.peak(server, "VmHWM")
+            for body in bodies:
+                status, answer = server.post(TEXT, body)
+                self.assertEqual((status, answer["error"]["code"]), (400, "invalid_json"))
+            self.assertLess(self.peak(server, "VmHWM") - before, 3 * size)
+
+    @unittest.skipIf(SANITIZED or not os.path.exists("/proc/self/status"), "no figures of memory")
     def test_large_grammars_give_their_memory_back(self):
         with Server(SERVER, SOURCE) as server:
             self.assertEqual(server.post(TEXT, BODY)[0], 200)

@@ -45,6 +45,8 @@ class Walk {
 
  private:
   static bool is(std::string_view name, std::string_view wanted) {
+    // Whatever stands where a name should; an array would take many times its size.
+    if (name.empty() || name.front() != '"') return false;
     const auto read = nlohmann::json::parse(name, nullptr, false);
     return read.is_string() && read.get_ref<const std::string&>() == wanted;
   }
