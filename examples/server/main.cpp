@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <csignal>
 #include <cstdio>
 #include <exception>
@@ -128,16 +129,14 @@ cli::Generator make_generator(const cli::Model& model, const ServerChoice& choic
 class SignalWatch {
  public:
   explicit SignalWatch(server::HttpServer& http) {
-    thread_ = std::thread([&http] {
-      int number = 0;
-      sigwait(&set(), &number);
-      if (number == SIGUSR1) return;
+    thread_ = std::thread([this, &http] {
+      if (next() == SIGUSR1) return;
       http.stop();
-      sigwait(&set(), &number);
-      if (number != SIGUSR1) _exit(130);  // second signal
+      if (next() != SIGUSR1) _exit(130);  // second signal
     });
   }
   ~SignalWatch() {
+    ending_ = true;
     pthread_kill(thread_.native_handle(), SIGUSR1);
     thread_.join();
   }
@@ -158,6 +157,16 @@ class SignalWatch {
     return signals;
   }
 
+  /// The next signal; SIGUSR1 only from the destructor, not from other processes.
+  int next() const {
+    int number = 0;
+    do {
+      sigwait(&set(), &number);
+    } while (number == SIGUSR1 && !ending_);
+    return number;
+  }
+
+  std::atomic<bool> ending_{false};
   std::thread thread_;
 };
 

@@ -496,6 +496,13 @@ class Signals(unittest.TestCase):
                 else:
                     self.assertEqual((result[0], result[1]["error"]["code"]), (503, "shutting_down"))
 
+    def test_a_signal_of_others_changes_nothing(self):
+        server = Server(SERVER, SOURCE)
+        for _ in range(2):
+            server.process.send_signal(signal.SIGUSR1)
+            self.assertEqual(server.get("/health")[0], 200)
+        server.stop()
+
     def test_command_line(self):
         def run(*options):
             return subprocess.run([SERVER, *options], capture_output=True, timeout=120)
