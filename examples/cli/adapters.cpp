@@ -72,6 +72,10 @@ void add_adapter_option(CLI::App& command, std::vector<std::string>& files) {
       ->allow_extra_args(false);
 }
 
+void add_adapter_files(const std::vector<std::string>& lora, std::vector<std::string>* files) {
+  for (const std::string& text : lora) files->push_back(adapter_file(text).path);
+}
+
 void load_adapter(const gen_model* model, const Adapter& adapter) {
   gen_error error;
   const gen_status status = gen_adapter_load(model, adapter.file.path.c_str(), adapter.name.c_str(),

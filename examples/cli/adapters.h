@@ -29,6 +29,8 @@ using Adapters = std::vector<Adapter>;
 
 /// --lora FILE or FILE:SCALE, which may be repeated.
 void add_adapter_option(CLI::App& command, std::vector<std::string>& files);
+/// Adds the files that --lora names, without scales.
+void add_adapter_files(const std::vector<std::string>& lora, std::vector<std::string>* files);
 /// Failure 1 for a file that cannot be read or does not fit, 2 for a name that adapters cannot
 /// have.
 void load_adapter(const gen_model* model, const Adapter& adapter);

@@ -237,7 +237,12 @@ void bench_all_drafts(const Bench& options) {
 }
 
 void bench(const Bench& options) {
-  if (options.draws) check_writable(options.svg, "--profile-svg");
+  if (options.draws) {
+    std::vector<std::string> read = files_of(options.model);
+    read.push_back(options.drafts.text);
+    check_writable(options.svg, "--profile-svg");
+    check_apart(options.svg, "--profile-svg", read);
+  }
   if (drafts(options)) return bench_all_drafts(options);
   if (!options.sessions.counts.empty()) return bench_all_sessions(options);
   if (options.draws &&

@@ -273,23 +273,20 @@ class Writer {
 };
 
 /// It is written at the end, when what was there is read no more: neither an input nor a device.
-void check_apart(const Features& options) {
+void check_features_out(const Features& options) {
   namespace fs = std::filesystem;
   std::error_code ignored;
   const fs::file_status status = fs::status(options.out, ignored);
   if (!fs::exists(status)) return;
   if (!fs::is_regular_file(status)) throw Failure("--output " + options.out + ": not a file");
-  std::vector<std::string> inputs = options.texts;
-  inputs.push_back(find_file(options.model.path, "story.gguf"));
-  for (const std::string& input : inputs) {
-    if (!fs::equivalent(input, options.out, ignored)) continue;
-    throw Failure("--output " + options.out + " is the file to read");
-  }
+  std::vector<std::string> read = files_of(options.model);
+  read.insert(read.end(), options.texts.begin(), options.texts.end());
+  check_apart(options.out, "--output", read);
 }
 
 void features(const Features& options) {
   check_writable(options.out, "--output");
-  check_apart(options);
+  check_features_out(options);
   const Model model = load_model(options.model);
   const std::vector<int32_t> layers =
       chosen_layers(options, gen_model_config_num_layers(gen_model_get_config(model.get())));

@@ -89,6 +89,15 @@ GrammarOptions options_of(const GrammarChoice& choice) {
 
 }  // namespace
 
+void add_grammar_files(const GrammarChoice& choice, std::vector<std::string>* files) {
+  for (const auto& file : {choice.gbnf, choice.lark, choice.tags, choice.schema}) {
+    if (file) files->push_back(*file);
+  }
+  for (const std::string& document : choice.documents) {
+    files->push_back(parts_of("--resolve", document, true).second);
+  }
+}
+
 Grammar make_grammar(const GrammarChoice& choice) {
   gen_error error;
   gen_grammar* made = nullptr;

@@ -31,6 +31,8 @@ struct GrammarChoice {
 
 /// At most one of them may be given.
 void add_grammar_options(CLI::App& command, GrammarChoice& choice);
+/// Adds the files that the options name.
+void add_grammar_files(const GrammarChoice& choice, std::vector<std::string>* files);
 /// Null if none was given. An error in the grammar is reported as the option's.
 Grammar make_grammar(const GrammarChoice& choice);
 

@@ -5,12 +5,11 @@
 #include <filesystem>
 #include <memory>
 #include <string>
-#include <system_error>
 #include <vector>
 
-#include "gguf_head.h"
 #include "model_file.h"
 #include "new_model.h"
+#include "output.h"
 #include "text_file.h"
 
 namespace cli {
@@ -26,13 +25,9 @@ struct Imatrix {
 };
 
 void imatrix(const Imatrix& options) {
-  std::error_code ignored;
-  std::vector<std::string> read = parts_of(find_file(options.model.path, "story.gguf"));
+  std::vector<std::string> read = files_of(options.model);
   read.push_back(options.file);
-  for (const std::string& in : read) {
-    if (std::filesystem::equivalent(in, options.out, ignored))
-      throw Failure("out '" + options.out + "' is a file to read");
-  }
+  check_apart(options.out, "--output", read);
   const Model model = load_model(options.model);
   std::vector<int32_t> tokens = tokens_of_file(model, options.file);
   if (tokens.empty()) throw Failure("'" + options.file + "' has no tokens");

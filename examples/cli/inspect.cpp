@@ -298,6 +298,7 @@ void inspect(const Inspect& options) {
   const std::string path = find_file(options.model.path, "story.gguf");
   if (options.draws) {
     check_writable(options.graph, "--graph");
+    check_apart(options.graph, "--graph", files_of(options.model));
     const auto head = read_gguf_head(path);
     if (head && !describe_beside(*head).is_null())
       throw Failure("--graph: the file is no model", 2);

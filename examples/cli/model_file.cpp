@@ -9,7 +9,9 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
+#include "gguf_head.h"
 #include "option_help.h"
 #include "progress_bar.h"
 
@@ -183,6 +185,19 @@ std::string find_file(const std::string& given, const char* bundled_name) {
   if (fs::exists(installed)) return installed.string();
   throw Failure("no model: GEN_MODEL is not set, and " + installed.string() +
                 " is not there; give one with -m");
+}
+
+std::vector<std::string> files_of(const ModelChoice& choice) {
+  DraftParts drafts;
+  read_draft_parts(choice.draft, &drafts);
+  std::vector<std::string> files;
+  for (const std::string& file :
+       {find_file(choice.path, "story.gguf"), drafts.file, choice.eagle}) {
+    if (file.empty()) continue;
+    const std::vector<std::string> parts = parts_of(file);
+    files.insert(files.end(), parts.begin(), parts.end());
+  }
+  return files;
 }
 
 void add_context_option(CLI::App& command, ModelChoice& choice) {

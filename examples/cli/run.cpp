@@ -94,9 +94,23 @@ void append_gap(const Model& model, const Session& session, const std::string& p
   check(gen_session_append_tokens(session.get(), ids.data(), ids.size(), &error), error);
 }
 
+/// A session may be saved where it was loaded from: it is read whole before.
+void check_run_outputs(const Run& options) {
+  std::vector<std::string> read = files_of(options.model);
+  add_adapter_files(options.lora, &read);
+  add_grammar_files(options.sampling.grammar, &read);
+  if (options.saves) {
+    check_writable(options.save_session, "--save-session");
+    check_apart(options.save_session, "--save-session", read);
+  }
+  if (!options.draws) return;
+  read.push_back(options.load_session);
+  check_writable(options.draft_svg, "--draft-svg");
+  check_apart(options.draft_svg, "--draft-svg", read);
+}
+
 void run(const Run& options) {
-  if (options.saves) check_writable(options.save_session, "--save-session");
-  if (options.draws) check_writable(options.draft_svg, "--draft-svg");
+  if (options.saves || options.draws) check_run_outputs(options);
   std::string prompt = options.prompt;
   if (prompt == "-") {
     prompt.assign(std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>());

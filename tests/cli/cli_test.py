@@ -1088,8 +1088,8 @@ class Errors(unittest.TestCase):
             made, text = os.path.join(folder, "made.gguf"), os.path.join(SOURCE, "LICENSE")
             self.refused("no/such.txt", "imatrix", "-m", DRAFT, "-f", "no/such.txt", "-o", made)
             self.refused("no/such/out", "imatrix", "-m", DRAFT, "-f", text, "-o", "no/such/out")
-            self.refused("is a file to read", "imatrix", "-m", DRAFT, "-f", text, "-o", DRAFT)
-            self.refused("is a file to read", "imatrix", "-m", DRAFT, "-f", text, "-o", text)
+            self.refused("is the file to read", "imatrix", "-m", DRAFT, "-f", text, "-o", DRAFT)
+            self.refused("is the file to read", "imatrix", "-m", DRAFT, "-f", text, "-o", text)
             self.refused("has no tokens", "imatrix", "-m", DRAFT, "-f", "/dev/null", "-o", made)
             self.refused("--window", "imatrix", "-m", DRAFT, "-f", text, "-o", made, "--window", "1", code=2)
             most = answer("inspect", DRAFT, "--json")["max_seq_len"]
@@ -1103,7 +1103,7 @@ class Errors(unittest.TestCase):
             parts = [os.path.join(folder, f"m-0000{n}-of-00002.gguf") for n in (1, 2)]
             for part in parts:
                 shutil.copy(DRAFT, part)
-            self.refused("is a file to read", "imatrix", "-m", parts[0], "-f", text, "-o", parts[1])
+            self.refused("is the file to read", "imatrix", "-m", parts[0], "-f", text, "-o", parts[1])
 
     def test_quantize_refuses(self):
         with tempfile.TemporaryDirectory() as folder:

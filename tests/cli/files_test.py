@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Files that the generate program is given: none that it reads is overwritten, parts of models, numbers and names of types.
+
+usage: files_test.py PROGRAM SOURCE_DIR RANDOM_MODEL
+"""
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PROGRAM, SOURCE, RANDOM_MODEL = sys.argv[1:4]
+sys.path.insert(0, os.path.join(SOURCE, "tests/fuzz"))
+sys.path.insert(0, os.path.join(SOURCE, "tests/support"))
+
+from adapter_files import write_adapter  # noqa: E402
+
+DRAFT = os.path.join(SOURCE, "examples/demo_model/draft.gguf")
+
+
+def generate(*arguments):
+    return subprocess.run([PROGRAM, *arguments], stdin=subprocess.DEVNULL, capture_output=True, timeout=300)
+
+
+def content(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+class Files(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def file(self, made, name="file.gguf"):
+        with open(self.path(name), "wb") as out:
+            out.write(made)
+        return self.path(name)
+
+    def copy(self, name, of=DRAFT):
+        return shutil.copy(of, self.path(name))
+
+    def refused(self, part, *arguments, code=1):
+        done = generate(*arguments)
+        self.assertEqual((done.returncode, done.stdout), (code, b""), done)
+        self.assertIn(part, done.stderr.decode())
+        return done.stderr.decode()
+
+
+class Outputs(Files):
+    """No option writes over a file that the command reads."""
+
+    def kept(self, read, *arguments):
+        before = content(read)
+        self.refused("is the file to read", *arguments)
+        self.assertEqual(content(read), before)
+
+    def test_the_model(self):
+        model = self.copy("m.dot")
+        os.link(model, self.path("hard.dot"))
+        os.symlink(model, self.path("soft.dot"))
+        for out in (model, self.path("hard.dot"), self.path("soft.dot"), self.path("./m.dot")):
+            self.kept(model, "inspect", model, "--graph", out)
+            self.kept(model, "inspect", model, "--in-place", "--graph", out)
+            self.kept(model, "run", "-m", model, "-p", "Once", "-n", "1", "--save-session", out)
+            self.kept(model, "run", "-m", model, "-p", "Once", "-n", "1", "--draft-svg", out)
+            self.kept(model, "bench", "-m", model, "-p", "1", "-n", "1", "-r", "1", "--profile-svg", out)
+            self.kept(model, "features", "-m", model, "--text", os.path.join(SOURCE, "LICENSE"), "--layers", "0", "-o", out)
+            self.kept(model, "imatrix", "-m", model, "-f", os.path.join(SOURCE, "LICENSE"), "-o", out)
+
+    def test_other_parts_of_the_model(self):
+        parts = [self.copy(f"m-0000{n}-of-00002.gguf") for n in (1, 2)]
+        self.kept(parts[1], "run", "-m", parts[0], "-p", "Once", "-n", "1", "--save-session", parts[1])
+        self.kept(parts[0], "features", "-m", parts[1], "--text", os.path.join(SOURCE, "LICENSE"), "--layers", "0", "-o",
+                  parts[0])
+
+    def test_what_drafts_and_adapters_and_grammars(self):
+        model = self.copy("model.gguf")
+        words = ("-m", model, "-p", "Once", "-n", "1")
+        parts = [self.copy(f"d-0000{n}-of-00002.gguf") for n in (1, 2)]
+        adapter, grammar, text = self.path("a:1"), self.file(b'root ::= "a"', "a.gbnf"), self.file(b"Once upon a time" * 9, "text")
+        write_adapter(adapter, [("blk.0.attn_q.weight", 128, 128)])
+        session = self.path("session")
+        self.assertEqual(generate("run", *words, "--save-session", session).returncode, 0)
+        for option, given, read in (("--draft", parts[0], parts[1]), ("--draft", "lookup," + parts[1], parts[0]),
+                                    ("--eagle", parts[0], parts[0]), ("--lora", adapter, adapter),
+                                    ("--lora", adapter + ":0.5", adapter), ("--grammar", grammar, grammar),
+                                    ("--resolve", "a:b=" + grammar, grammar)):
+            self.kept(read, "run", *words, option, given, "--save-session", read)
+            self.kept(read, "run", *words, option, given, "--draft-svg", read)
+        self.kept(session, "run", *words, "--load-session", session, "--draft-svg", session)
+        self.kept(text, "bench", *words[:2], "-p", "1", "-n", "1", "-r", "1", "--draft", "lookup", "--text", text, "--profile-svg",
+                  text)
+
+    def test_a_session_is_saved_where_it_was_loaded(self):
+        session = self.path("session")
+        for more in ((), ("--load-session", session)):
+            done = generate("run", "-m", DRAFT, "-p", "Once", "-n", "2", *more, "--save-session", session)
+            self.assertEqual(done.returncode, 0, done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
