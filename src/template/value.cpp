@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Equality, order and truth of values, see value.h.
-#include "base/c_locale.h"
 #include "template/value.h"
 
 #include <cstdlib>
@@ -104,10 +103,9 @@ double as_double(const Value& value) noexcept {
       return static_cast<double>(value.integer);
     case Kind::kFloat:
       return value.number;
-    case Kind::kBigInt: {
-      const CLocale numbers;
-      return std::strtod(std::string(value.view()).c_str(), nullptr);
-    }
+    case Kind::kBigInt:
+      // Read in place: a whole text has a zero behind it, and digits are the same in any locale.
+      return std::strtod(value.view().data(), nullptr);
     default:
       return 0;
   }
