@@ -496,6 +496,34 @@ class Signals(unittest.TestCase):
                 else:
                     self.assertEqual((result[0], result[1]["error"]["code"]), (503, "shutting_down"))
 
+    def test_a_client_that_never_pauses_does_not_delay_the_end(self):
+        server = Server(SERVER, SOURCE)
+        requests = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n" * 20000
+        answered = threading.Event()
+
+        def send():
+            try:
+                while True:
+                    client.sendall(requests)
+            except OSError:
+                pass
+
+        def read():
+            try:
+                while client.recv(1 << 20):
+                    answered.set()
+            except OSError:
+                pass
+
+        with socket.create_connection(("127.0.0.1", server.port)) as client:
+            threads = [threading.Thread(target=target, daemon=True) for target in (send, read)]
+            for thread in threads:
+                thread.start()
+            self.assertTrue(answered.wait(120))
+            server.stop()
+            for thread in threads:
+                thread.join()
+
     def test_a_signal_of_others_changes_nothing(self):
         server = Server(SERVER, SOURCE)
         for _ in range(2):

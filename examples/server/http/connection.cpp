@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include "../openai/api_error.h"
 
@@ -42,6 +43,14 @@ bool Connection::read_head(Head& head) {
     received_.erase(0, n);
     return received_.empty() || received_ == "\r";  // the other half may follow
   };
+  // A client that never pauses is never waited for; between its requests it may have to leave, too.
+  if (std::exchange(served_, true)) {
+    if (!waiting_.begin(*this, Waiting::For::kRequest)) {
+      linger();
+      return false;
+    }
+    waiting_.end(*this);
+  }
   const Clock::time_point idle_until = Clock::now() + kIdleTime;
   while (drop_empty_lines()) {
     if (receive(idle_until) != Ready::kYes) return false;

@@ -41,7 +41,7 @@ class Connection {
   /// Reads the body that belongs to the head. ApiError 400, 408, 413.
   std::string read_body(const Head& head, size_t max_bytes);
 
-  /// False if the client has left or reads nothing for ten seconds.
+  /// False if the client has left, reads nothing for ten seconds, or has to leave.
   bool write(std::string_view bytes);
   /// False if the client has left. A client that only closed its sending direction looks the same
   /// until something is written to it; then `probe`, which must not change the meaning of the
@@ -79,6 +79,7 @@ class Connection {
   const std::chrono::seconds request_time_;
   Clock::time_point deadline_;  // of the request that is being read
   std::string received_;        // not parsed yet
+  bool served_ = false;         // not for the first request any more
   bool ended_ = false;          // no more input will come
   bool probed_ = false;
 

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <memory>
 #include <new>
@@ -22,7 +23,8 @@ namespace server {
 namespace {
 
 constexpr int kBacklog = 1024;
-constexpr int kRetryMilliseconds = 10;  // when there are no more files
+constexpr int kRetryMilliseconds = 10;        // when there are no more files
+constexpr std::chrono::seconds kStopTime(5);  // for clients that read slowly
 
 std::string reason(int error) { return std::system_category().message(error); }
 
@@ -99,6 +101,7 @@ bool Listener::run() {
 void Listener::stop() {
   const std::lock_guard lock(mutex_);
   stopping_ = true;
+  room_until_ = Connection::Clock::now() + kStopTime;
   const uint64_t one = 1;
   // Cannot fail: the counter would have to overflow.
   if (::write(wake_, &one, sizeof one) < 0) return;
@@ -175,7 +178,9 @@ void Listener::make_room() {
 
 bool Listener::begin(Connection& connection, For what) {
   const std::lock_guard lock(mutex_);
-  if (connection.evicted_ || (stopping_ && what == For::kRequest)) return false;
+  const bool may_wait =
+      !stopping_ || (what == For::kRoom && Connection::Clock::now() < room_until_);
+  if (connection.evicted_ || !may_wait) return false;
   connection.place_in_line_ = ++last_place_;
   connection.waits_for_ = what;
   make_room();

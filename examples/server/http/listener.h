@@ -32,7 +32,8 @@ class Listener : private Waiting {
   int bind(const std::string& host, int port);
   /// Serves until stop(), then waits for answers in progress. False if accepting failed.
   bool run();
-  /// Any thread, also before run(). Connections between or within requests end at once.
+  /// Any thread, also before run(). Connections between or within requests end at once, those that
+  /// are answered at their next wait for room after some seconds.
   void stop();
 
  private:
@@ -56,6 +57,7 @@ class Listener : private Waiting {
   size_t leaving_ = 0;     // of served_, already evicted
   size_t last_place_ = 0;  // in line
   bool stopping_ = false;
+  Connection::Clock::time_point room_until_;  // once stopping, the last wait for a client to read
   std::vector<std::thread> threads_;
 };
 
