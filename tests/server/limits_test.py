@@ -237,6 +237,7 @@ class Limits(unittest.TestCase):
                 self.assertEqual(set(json.loads(text)), {"pet", "age"})
                 self.assertNotRegex(text, r"\s")
             self.refused(path, {**body, "json_style": "pretty"}, 400, "json_style", None)
+            self.refused(path, {**begin, "regex": r"\d+", "json_style": "any"}, 400, "json_style", None)
         tags = {"tags": [{"begin": "e", "regex": " [0-9]{2}", "end": "!"}]}
         for text, _ in of_answer(self.server.post(TEXT, {"prompt": "Once", "seed": 1, "n": 3, "max_tokens": 30, "tags": tags})[1]):
             for at in range(len(text)):

@@ -644,7 +644,8 @@ TEST(Request, OptionsOfJsonGoToTheLibrary) {
   EXPECT_EQ(options[0].key + "=" + options[0].value, "json_style=plain");
   EXPECT_EQ(options[1].key + "=" + options[1].value, "json_order=any");
   EXPECT_EQ(options[2].key + "=" + options[2].value, "json_space=4");
-  for (const char* wrong : {R"("json_style": "any")",
+  for (const char* wrong : {R"("json_style": "any")", R"("regex": "\\d+", "json_style": "any")",
+                            R"("grammar": "root ::= \"a\"", "json_digits": 3)",
                             R"("response_format": {"type": "json_object"}, "json_order": true)",
                             R"("response_format": {"type": "json_object"}, "json_space": 1.5)",
                             R"("response_format": {"type": "json_object"}, "json_spaces": 1)"}) {

@@ -162,7 +162,8 @@ void read_language(Fields& fields, const Body& body, const Dialect& dialect, Req
     const json* value = fields.find(name);
     if (value == nullptr) continue;
     const std::string quoted = "'" + std::string(name) + "'";
-    if (!request.language) {
+    if (!request.language || request.language->field == "grammar" ||
+        request.language->field == "regex") {
       throw bad_request(name, quoted + " needs 'response_format', 'tags' or 'lark'");
     }
     if (!value->is_string() && !value->is_number_integer()) {
