@@ -288,6 +288,31 @@ TEST(Request, MessagesAreChecked) {
   expect_refused(chat, chat_with(R"(,"chat_template_kwargs":[1])"), 400, "chat_template_kwargs");
 }
 
+// The library would take what is before it.
+TEST(Request, ANulIsRefusedWhereATextEndsWithIt) {
+  const auto with = [](const std::string& message) {
+    return R"({"messages":[{"role":"user","content":"Hi"},)" + message + "]}";
+  };
+  const auto with_call = [&](const std::string& call) {
+    return with(R"({"role":"assistant","tool_calls":[)" + call + "]}");
+  };
+  expect_refused(chat, with(R"({"role":"user","content":"a","name":"bob\u0000x"})"), 400,
+                 "messages[1].name");
+  expect_refused(chat, with(R"({"role":"tool","content":"a","tool_call_id":"\u0000"})"), 400,
+                 "messages[1].tool_call_id");
+  expect_refused(chat, with_call(R"({"id":"x\u0000","function":{"name":"f"}})"), 400,
+                 "messages[1].tool_calls[0].id");
+  expect_refused(chat, with_call(R"({"id":"x","function":{"name":"f\u0000g"}})"), 400,
+                 "messages[1].tool_calls[0].function.name");
+  expect_refused(chat, chat_with(R"(,"chat_template_kwargs":{"a\u0000b":1})"), 400,
+                 "chat_template_kwargs");
+  expect_refused(chat, chat_with(R"(,"tags":{},"json_style":"any\u0000")"), 400, "json_style");
+  // Other texts may have any.
+  const Request request =
+      chat(R"({"messages":[{"role":"user","content":"a\u0000b"}],"reasoning_effort":"\u0000"})");
+  EXPECT_EQ(request.messages[0].content, std::string("a\0b", 3));
+}
+
 /// A request's adapters to a server that has several.
 std::string adapters_of(const std::string& fields) {
   Dialect with = dialect();

@@ -86,6 +86,12 @@ json parse_json(std::string_view text, int max_depth) {
   return json::parse(text.begin(), text.end());
 }
 
+void refuse_nul(const std::string& path, const std::string& text) {
+  if (text.find('\0') != std::string::npos) {
+    throw bad_request(path, "'" + path + "' must not have a NUL");
+  }
+}
+
 std::string item(const std::string& name, size_t index) {
   return name + "[" + std::to_string(index) + "]";
 }
@@ -131,6 +137,12 @@ std::optional<std::string> Fields::text(const std::string& name) {
   if (value == nullptr) return std::nullopt;
   if (!value->is_string()) throw wrong_kind(path(name), "a string", *value);
   return value->get<std::string>();
+}
+
+std::optional<std::string> Fields::word(const std::string& name) {
+  auto value = text(name);
+  if (value) refuse_nul(path(name), *value);
+  return value;
 }
 
 std::optional<bool> Fields::flag(const std::string& name) {

@@ -30,6 +30,8 @@ class Fields {
   /// Whether the field is present, even if null.
   bool has(const std::string& name) const { return object_.contains(name); }
   std::optional<std::string> text(const std::string& name);
+  /// As text(), for what the library takes as a text that ends with a NUL: ApiError if it has one.
+  std::optional<std::string> word(const std::string& name);
   std::optional<bool> flag(const std::string& name);
   std::optional<int64_t> integer(const std::string& name, int64_t low, int64_t high);
   std::optional<double> number(const std::string& name);
@@ -48,6 +50,9 @@ class Fields {
   std::string where_;
   std::vector<std::string> known_;
 };
+
+/// ApiError for a text with a NUL.
+void refuse_nul(const std::string& path, const std::string& text);
 
 /// name[index].
 std::string item(const std::string& name, size_t index);

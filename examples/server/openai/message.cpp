@@ -68,9 +68,9 @@ void read_tool_calls(Fields& fields, Message& message) {
                         "'" + call.path("function") + "': only functions can be called");
     }
     Fields called(*function, call.path("function"));
-    const auto name = called.text("name");
+    const auto name = called.word("name");
     if (!name) throw bad_request(called.path("name"), "'" + called.path("name") + "' is missing");
-    message.tool_calls.push_back({call.text("id").value_or(""), *name, arguments_text(called)});
+    message.tool_calls.push_back({call.word("id").value_or(""), *name, arguments_text(called)});
     called.refuse_rest();
     call.ignore("index");
     call.refuse_rest();
@@ -92,9 +92,9 @@ Message read_message(const json& value, const std::string& where) {
                                                "tool");
   }
   message.content = content_text(fields, role == "assistant");
-  message.name = fields.text("name").value_or("");
+  message.name = fields.word("name").value_or("");
   message.reasoning = fields.text("reasoning_content").value_or("");
-  message.tool_call_id = fields.text("tool_call_id").value_or("");
+  message.tool_call_id = fields.word("tool_call_id").value_or("");
   if (role == "assistant") {
     read_tool_calls(fields, message);
   } else {

@@ -170,8 +170,9 @@ void read_language(Fields& fields, const Body& body, const Dialect& dialect, Req
       throw bad_request(name,
                         quoted + " must be a string or a whole number, not " + kind_of(*value));
     }
-    request.language->options.push_back(
-        {name, value->is_string() ? value->get<std::string>() : value->dump()});
+    std::string text = value->is_string() ? value->get<std::string>() : value->dump();
+    refuse_nul(name, text);
+    request.language->options.push_back({name, std::move(text)});
   }
 }
 
@@ -306,6 +307,7 @@ void read_variables(Fields& fields, Request& request) {
                         "'chat_template_kwargs' must be an object, not " + kind_of(*given));
     }
     for (const auto& [name, value] : given->items()) {
+      refuse_nul("chat_template_kwargs", name);
       request.variables.push_back({name, value.dump()});
     }
   }
