@@ -77,10 +77,17 @@ End cancelled() { return failed(GEN_ERROR_CANCELLED, "cancelled"); }
 Engine::Engine(cli::Generator generator, size_t parallel, size_t queue, Metrics& metrics)
     : generator_(std::move(generator)), parallel_(parallel), queue_(queue), metrics_(metrics) {
   running_.reserve(parallel_);
-  for (size_t i = 0; i < parallel_; ++i) threads_.emplace_back([this] { work(); });
+  try {
+    for (size_t i = 0; i < parallel_; ++i) threads_.emplace_back([this] { work(); });
+  } catch (const std::exception&) {  // the system has no more threads
+    end();
+    throw;
+  }
 }
 
-Engine::~Engine() {
+Engine::~Engine() { end(); }
+
+void Engine::end() {
   stop();
   for (std::thread& thread : threads_) thread.join();
 }

@@ -32,7 +32,8 @@ struct Task {
 
 class Engine {
  public:
-  /// `parallel` choices run at once, `queue` more may wait.
+  /// `parallel` choices run at once, `queue` more may wait. std::system_error without enough
+  /// threads.
   Engine(cli::Generator generator, size_t parallel, size_t queue, Metrics& metrics);
   /// Cancels running choices, and waits for them.
   ~Engine();
@@ -53,6 +54,8 @@ class Engine {
 
  private:
   void work();
+  /// As stop(), and waits for all threads.
+  void end();
   void run(const Task& task) noexcept;
   /// Returns the last event, without its choice.
   Event generate(const Task& task);

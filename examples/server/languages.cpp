@@ -60,11 +60,18 @@ Matcher Automaton::matcher() const {
 
 Languages::Languages(Make make, size_t makers, size_t kept_bytes)
     : make_(std::move(make)), kept_bytes_(kept_bytes) {
-  threads_.emplace_back([this] { work(true); });
-  for (size_t i = 0; i < makers; ++i) threads_.emplace_back([this] { work(false); });
+  try {
+    threads_.emplace_back([this] { work(true); });
+    for (size_t i = 0; i < makers; ++i) threads_.emplace_back([this] { work(false); });
+  } catch (const std::exception&) {  // the system has no more threads
+    end();
+    throw;
+  }
 }
 
-Languages::~Languages() {
+Languages::~Languages() { end(); }
+
+void Languages::end() {
   stop();
   for (std::thread& thread : threads_) thread.join();
 }

@@ -61,6 +61,7 @@ class Languages {
 
   /// `makers` threads compile languages in the order of arrival, and one more compiles only short
   /// ones, which so need not wait for long ones. The last `kept_bytes` of unused automata are kept.
+  /// std::system_error without enough threads.
   Languages(Make make, size_t makers, size_t kept_bytes);
   /// As stop(), and waits for running compilations.
   ~Languages();
@@ -105,6 +106,8 @@ class Languages {
   void give_up(const JobHandle& job);
 
   void work(bool short_alone);
+  /// As stop(), and waits for all threads.
+  void end();
   JobHandle take(bool short_alone);
   Outcome make(const Job& job) const noexcept;
   void finish(const JobHandle& job, Outcome outcome);

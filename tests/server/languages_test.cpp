@@ -5,7 +5,9 @@
 #include "languages.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -16,6 +18,8 @@
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "support/sanitized.h"
 
 namespace server {
 namespace {
@@ -276,6 +280,18 @@ TEST(Languages, StoppingTellsEverybody) {
   maker.wait_until_stopped(1);
   EXPECT_EQ(maker.begun(long_text('b')), 0);
   EXPECT_EQ(languages.counts().made, 0U);
+}
+
+TEST(Languages, TooFewThreadsAreAnError) {
+  if (gen::test::kSanitized) GTEST_SKIP() << "a sanitizer needs more memory than that";
+  Maker maker;
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_AS, &before), 0);
+  // Each thread has megabytes of stack.
+  const rlimit little = {std::min(before.rlim_max, rlim_t{2} << 30U), before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_AS, &little), 0);
+  EXPECT_ANY_THROW(Languages(maker.make(), 100000, 0));
+  ASSERT_EQ(setrlimit(RLIMIT_AS, &before), 0);
 }
 
 }  // namespace

@@ -8,7 +8,9 @@ usage: limits_test.py SERVER GENERATE SOURCE_DIR
 import gzip
 import http.client
 import json
+import os
 import re
+import resource
 import signal
 import socket
 import subprocess
@@ -531,6 +533,17 @@ class Signals(unittest.TestCase):
             server.process.send_signal(signal.SIGUSR1)
             self.assertEqual(server.get("/health")[0], 200)
         server.stop()
+
+    @unittest.skipIf("GEN_TRIALS" in os.environ, "sanitizers need more memory than that")
+    def test_too_few_threads_end_it_well(self):
+        def few():
+            resource.setrlimit(resource.RLIMIT_STACK, (64 << 20, resource.getrlimit(resource.RLIMIT_STACK)[1]))
+            resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
+
+        model = os.path.join(SOURCE, "examples/demo_model/draft.gguf")
+        for options in (("--parallel", "512"), ("--parallel", "1", "--connections", "1000")):
+            done = subprocess.run([SERVER, "-m", model, "--port", "0", *options], capture_output=True, timeout=120, preexec_fn=few)
+            self.assertEqual((done.returncode, done.stderr.count(b"\n")), (1, 1), done)
 
     def test_command_line(self):
         def run(*options):

@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <exception>
 #include <memory>
 #include <new>
 #include <stdexcept>
@@ -89,12 +90,19 @@ int Listener::bind(const std::string& host, int port) {
 }
 
 bool Listener::run() {
-  for (size_t i = 0; i < places_; ++i) threads_.emplace_back([this] { work(); });
-  const bool accepted = accept_all();
+  bool accepted = false;
+  std::exception_ptr failure;
+  try {
+    for (size_t i = 0; i < places_; ++i) threads_.emplace_back([this] { work(); });
+    accepted = accept_all();
+  } catch (const std::exception&) {  // the system has no more threads
+    failure = std::current_exception();
+  }
   stop();
   ::close(std::exchange(socket_, -1));
   for (std::thread& thread : threads_) thread.join();
   for (const int socket : std::exchange(accepted_, {})) ::close(socket);
+  if (failure) std::rethrow_exception(failure);
   return accepted;
 }
 

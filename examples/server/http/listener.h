@@ -30,7 +30,8 @@ class Listener : private Waiting {
 
   /// Takes a port (0: a free one) and returns it. std::runtime_error with the reason.
   int bind(const std::string& host, int port);
-  /// Serves until stop(), then waits for answers in progress. False if accepting failed.
+  /// Serves until stop(), then waits for answers in progress. False if accepting failed;
+  /// std::system_error without enough threads.
   bool run();
   /// Any thread, also before run(). Connections between or within requests end at once, those that
   /// are answered at their next wait for room after some seconds.
