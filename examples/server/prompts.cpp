@@ -39,6 +39,14 @@ constexpr std::pair<const char*, const char*> kGrammarLimits[] = {{"max_edges", 
                                                                   {"cache_memory", "4"}};
 constexpr size_t kMaskBytes = size_t{4} << 20U;  // the value of "cache_memory"
 
+/// Size of all texts that a chat's template gets.
+size_t chat_bytes(const Request& request) {
+  size_t n = 0;
+  for (const Message& message : request.messages) n += message.bytes();
+  for (const Setting& one : request.variables) n += one.key.size() + one.value.size();
+  return n;
+}
+
 }  // namespace
 
 Encoder::Encoder(const gen_model* model, std::string chat_template)
@@ -94,10 +102,8 @@ Tokens Encoder::encode_chat(const Request& request) const {
   gen_error error;
   check(gen_chat_set_template(chat.get(), chat_template_.data(), chat_template_.size(), &error),
         error, "messages");
-  size_t n_bytes = 0;
   for (size_t i = 0; i < request.messages.size(); ++i) {
     const Message& message = request.messages[i];
-    n_bytes += message.bytes();
     const std::string where = "messages[" + std::to_string(i) + "]";
     if (message.role == "tool") {
       check(gen_chat_add_tool_result(chat.get(), message.tool_call_id.c_str(), message.name.c_str(),
@@ -123,9 +129,10 @@ Tokens Encoder::encode_chat(const Request& request) const {
                                 &error),
           error, "chat_template_kwargs");
   }
-  return encode(n_bytes, "messages", [&](int32_t* ids, size_t capacity, size_t* n, gen_error* e) {
-    return gen_chat_encode(model_, chat.get(), 1, ids, capacity, n, e);
-  });
+  return encode(chat_bytes(request), "messages",
+                [&](int32_t* ids, size_t capacity, size_t* n, gen_error* e) {
+                  return gen_chat_encode(model_, chat.get(), 1, ids, capacity, n, e);
+                });
 }
 
 void Encoder::check_size(size_t n_bytes, const std::string& param) const {
@@ -153,9 +160,7 @@ std::shared_ptr<const Tokens> Encoder::checked(Tokens ids, const std::string& pa
 
 std::vector<std::shared_ptr<const Tokens>> Encoder::prompts(const Request& request) const {
   if (request.chat) {
-    size_t n_bytes = 0;
-    for (const Message& message : request.messages) n_bytes += message.bytes();
-    check_size(n_bytes, "messages");
+    check_size(chat_bytes(request), "messages");
     return {checked(encode_chat(request), "messages")};
   }
   std::vector<std::shared_ptr<const Tokens>> out;

@@ -357,6 +357,18 @@ class Queue(unittest.TestCase):
         self.assertEqual(refused.returncode, 2)
         self.assertIn("--chat-template: ", refused.stderr)
 
+    def test_variables_of_a_template_have_the_limits_of_messages(self):
+        long = "a b c " * 20000
+        with tempfile.NamedTemporaryFile("w", suffix=".jinja") as file:
+            file.write("{% for m in messages %}{{ m.content }}{% endfor %}{{ reasoning_effort }}{{ x }}")
+            file.flush()
+            with Server(SERVER, SOURCE, "--chat-template", file.name) as server:
+                for content, more in ((long, {}), ("a", {"reasoning_effort": long}), ("a", {"chat_template_kwargs": {"x": [long]}})):
+                    status, answer = server.post(CHAT, {"messages": [{"role": "user", "content": content}], **more})
+                    error = answer["error"]
+                    self.assertEqual((status, error["code"], error["param"]), (400, "context_length_exceeded", "messages"), error)
+                    self.assertRegex(error["message"], r"has \d+ bytes")  # told before it is tokenized
+
     def test_who_leaves_gives_its_place_in_the_queue_up(self):
         with Server(SERVER, SOURCE, "--parallel", "1", "--queue", "1", *WITH_ENDLESS) as server:
             first, second = server.connect(), server.connect()
