@@ -178,6 +178,10 @@ void serve(ServerChoice choice) {
       choice.name.empty() ? std::filesystem::path(path).stem().string() : choice.name;
   choice.dialect.adapters = server::load_adapters(choice.lora, model.get(), choice.dialect.model);
   choice.dialect.settings = server::sampling_keys();
+  // Room for prompts of tokens, and for everything else.
+  const int32_t context = gen_model_config_max_seq_len(gen_model_get_config(model.get()));
+  choice.dialect.max_values =
+      static_cast<size_t>(choice.dialect.max_prompts) * static_cast<size_t>(context) + 65536;
 
   server::Metrics metrics;
   server::Engine engine(make_generator(model, choice), static_cast<size_t>(choice.parallel),

@@ -292,6 +292,15 @@ class Memory(unittest.TestCase):
             self.assertLess(self.peak(server, "VmHWM") - before, 3 * size)
 
     @unittest.skipIf(SANITIZED or not os.path.exists("/proc/self/status"), "no figures of memory")
+    def test_numbers_take_little_memory(self):
+        size = 4000000
+        with Server(SERVER, SOURCE) as server:
+            self.assertEqual(server.post(TEXT, BODY)[0], 200)
+            before = self.peak(server, "VmHWM")
+            self.assertEqual(server.post(TEXT, b'{"x":[' + b"0," * (size // 2) + b"0]}")[0], 400)
+            self.assertLess(self.peak(server, "VmHWM") - before, 3 * size)
+
+    @unittest.skipIf(SANITIZED or not os.path.exists("/proc/self/status"), "no figures of memory")
     def test_large_grammars_give_their_memory_back(self):
         with Server(SERVER, SOURCE) as server:
             self.assertEqual(server.post(TEXT, BODY)[0], 200)

@@ -639,7 +639,18 @@ TEST(Request, ObjectsArraysAndFieldsAreCountedToTheLimit) {
   expect_refused(chat, body, 400, "");
 }
 
-TEST(Request, NumbersAreNotCounted) {
+TEST(Request, OtherValuesHaveALimitOfTheirOwn) {
+  Dialect few = dialect();
+  few.max_values = 4;
+  const auto parse = [&](const std::string& body) { return parse_completion(body, few); };
+  for (const char* value : {"1", "-1", "0.5", "true", "null", R"("a")"}) {
+    const std::string with = R"({"prompt":"a","metadata":[1,2,)" + std::string(value);
+    EXPECT_EQ(parse(with + "]}").prompts.size(), 1U);
+    expect_refused(parse, with + ",3]}", 400, "");
+  }
+}
+
+TEST(Request, PromptsMayHaveManyTokens) {
   std::string body = R"({"prompt":[1)";
   while (body.size() < (1U << 20U)) body += ",1";
   const Request request = completion(body + "]}");

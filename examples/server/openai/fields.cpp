@@ -30,15 +30,15 @@ bool is_neutral(const json& value) {
 /// Refuses invalid JSON and texts beyond a limit.
 class Limits : public nlohmann::json_sax<json> {
  public:
-  explicit Limits(int max_depth) : max_depth_(max_depth) {}
+  Limits(int max_depth, size_t max_values) : max_depth_(max_depth), max_values_(max_values) {}
 
-  bool null() override { return true; }
-  bool boolean(bool) override { return true; }
-  bool number_integer(number_integer_t) override { return true; }
-  bool number_unsigned(number_unsigned_t) override { return true; }
-  bool number_float(number_float_t, const string_t&) override { return true; }
-  bool string(string_t&) override { return true; }
-  bool binary(binary_t&) override { return true; }
+  bool null() override { return value(); }
+  bool boolean(bool) override { return value(); }
+  bool number_integer(number_integer_t) override { return value(); }
+  bool number_unsigned(number_unsigned_t) override { return value(); }
+  bool number_float(number_float_t, const string_t&) override { return value(); }
+  bool string(string_t&) override { return value(); }
+  bool binary(binary_t&) override { return value(); }
   bool start_object(size_t) override { return open(); }
   bool key(string_t&) override { return count(); }
   bool end_object() override { return close(); }
@@ -70,18 +70,26 @@ class Limits : public nlohmann::json_sax<json> {
     }
     return true;
   }
+  bool value() {
+    if (++values_ > max_values_) {
+      throw bad_request({}, "JSON of more than " + std::to_string(max_values_) + " values");
+    }
+    return true;
+  }
 
   const int max_depth_;
+  const size_t max_values_;
   int depth_ = 0;
   size_t parts_ = 0;
+  size_t values_ = 0;
 };
 
 }  // namespace
 
-json parse_json(std::string_view text, int max_depth) {
+json parse_json(std::string_view text, int max_depth, size_t max_values) {
   // Checked before any value is made. The parser's own callback could check on the way, but it
   // scans the whole array after each of its elements.
-  Limits limits(max_depth);
+  Limits limits(max_depth, max_values);
   json::sax_parse(text.begin(), text.end(), &limits);
   return json::parse(text.begin(), text.end());
 }

@@ -3,6 +3,7 @@
 // types checked. Every error is an ApiError that names the field.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <nlohmann/json.hpp>
@@ -16,9 +17,9 @@
 namespace server {
 
 /// The value of a text. ApiError 400 for what is not JSON, not UTF-8, has numbers beyond double,
-/// nests deeper than `max_depth`, or has more than 65536 objects, arrays and fields. Takes time
-/// proportional to the text.
-nlohmann::json parse_json(std::string_view text, int max_depth);
+/// nests deeper than `max_depth`, or has more than 65536 objects, arrays and fields or more than
+/// `max_values` other values. Takes time proportional to the text.
+nlohmann::json parse_json(std::string_view text, int max_depth, size_t max_values);
 
 /// The fields of one object. A field that is null counts as absent.
 class Fields {

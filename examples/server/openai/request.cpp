@@ -48,7 +48,7 @@ Body read_body(std::string_view text, const Dialect& dialect) {
   std::string room;
   text = take_as_written(text, {"tags"}, &body.tags, &room);
   text = take_as_written(text, {"response_format", "json_schema", "schema"}, &body.schema, &room);
-  body.value = parse_json(text, dialect.max_depth);
+  body.value = parse_json(text, dialect.max_depth, dialect.max_values);
   return body;
 }
 

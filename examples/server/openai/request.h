@@ -28,6 +28,7 @@ struct Dialect {
   int32_t max_tokens = 4096;          // maximum of "max_tokens"
   int32_t default_tokens = 16;        // of a completion; a chat has max_tokens
   int max_depth = 64;                 // of the JSON, schemas in it included
+  size_t max_values = 1 << 20;        // strings, numbers, truths and nulls in the JSON
 };
 
 struct ToolCall {
