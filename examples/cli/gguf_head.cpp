@@ -227,6 +227,12 @@ bool read_part(const std::string& path, GgufHead* head) {
   return true;
 }
 
+/// llama.cpp writes a count of 0 into a file that it has put together.
+bool is_part(const ordered_json& metadata) {
+  const ordered_json count = metadata.value("split.count", ordered_json());
+  return is_count(count) && count.get<uint64_t>() > 1;
+}
+
 }  // namespace
 
 std::vector<std::string> parts_of(const std::string& path) {
@@ -268,8 +274,15 @@ bool GgufHead::is_whole() const {
 }
 
 std::optional<GgufHead> read_gguf_head(const std::string& path) {
+  GgufHead given;
+  const bool is_read = read_part(path, &given);
+  const std::vector<std::string> paths = parts_of(path);
+  // The loader goes by the file, too. One that cannot be read may be a part, as its name says.
+  if (paths.size() == 1 || (is_read && !is_part(given.metadata))) {
+    return is_read ? std::optional(std::move(given)) : std::nullopt;
+  }
   GgufHead head;
-  for (const std::string& one : parts_of(path)) {
+  for (const std::string& one : paths) {
     if (read_part(one, &head)) continue;
     if (head.parts.size() == 1) return std::nullopt;
     head.parts.back() = {};

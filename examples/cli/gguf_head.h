@@ -55,9 +55,9 @@ inline bool is_count(const nlohmann::ordered_json& value) {
 /// Paths of all parts of a split model ("name-00001-of-00003.gguf"), or the path alone.
 std::vector<std::string> parts_of(const std::string& path);
 
-/// Of the file and, if it is a part of a split model ("name-00001-of-00003.gguf"), of all parts
-/// beside it. Nothing if the first part cannot be read, is not GGUF of version 2 or 3, or ends
-/// within its metadata.
+/// Of the file and, if it is a part of a split model by its split.count and its name
+/// ("name-00001-of-00003.gguf"), of all parts beside it. Nothing if the first part cannot be read,
+/// is not GGUF of version 2 or 3, or ends within its metadata.
 std::optional<GgufHead> read_gguf_head(const std::string& path);
 
 }  // namespace cli

@@ -106,5 +106,25 @@ class Outputs(Files):
             self.assertEqual(done.returncode, 0, done.stderr)
 
 
+class Parts(Files):
+    def told(self, command, *arguments):
+        done = generate(command, *arguments, "--json")
+        self.assertEqual((done.returncode, done.stderr), (0, b""), done)
+        return json.loads(done.stdout)
+
+    def test_a_whole_file_with_the_name_of_a_part(self):
+        whole = self.told("inspect", DRAFT)
+        for name in ("w-00002-of-00003.gguf", "w-00001-of-00009.gguf"):
+            model = self.copy(name)
+            told = self.told("inspect", model)
+            self.assertTrue(told["loads"])
+            self.assertEqual([told[key] for key in ("types", "tensors", "metadata")],
+                             [whole[key] for key in ("types", "tensors", "metadata")])
+            self.assertNotIn("missing", told)
+            self.assertNotIn("missing", generate("inspect", model).stdout.decode())
+            self.assertEqual(self.told("estimate", model), self.told("estimate", DRAFT))
+            self.assertEqual(self.told("estimate", model, "--fit", "1G")["context"], 1024)
+
+
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1])
