@@ -287,6 +287,9 @@ ordered_json describe(const Inspect& options, const std::string& path) {
   if (ordered_json missing = describe_missing(*head); !missing.is_null()) {
     json["missing"] = std::move(missing);
   }
+  if (const size_t named = parts_of(path).size(); named > 1 && head->parts.size() == 1) {
+    json["odd_name"] = "one of " + std::to_string(named) + " parts, but split.count is not above 1";
+  }
   const bool has_unused = loaded.is_object() && !loaded["unused_tensors"].empty();
   describe_tensors(*head, loaded, has_unused && head_drafts(options, path), &json);
   json["metadata"] = head->metadata;

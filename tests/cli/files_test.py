@@ -17,6 +17,7 @@ sys.path.insert(0, os.path.join(SOURCE, "tests/fuzz"))
 sys.path.insert(0, os.path.join(SOURCE, "tests/support"))
 
 from adapter_files import write_adapter  # noqa: E402
+from gguf_seeds import gguf  # noqa: E402
 
 DRAFT = os.path.join(SOURCE, "examples/demo_model/draft.gguf")
 
@@ -124,6 +125,22 @@ class Parts(Files):
             self.assertNotIn("missing", generate("inspect", model).stdout.decode())
             self.assertEqual(self.told("estimate", model), self.told("estimate", DRAFT))
             self.assertEqual(self.told("estimate", model, "--fit", "1G")["context"], 1024)
+
+    def test_parts_that_do_not_say_so(self):
+        entries = [("general.architecture", "string", "later"), ("later.block_count", "u32", 3), ("split.no", "u16", 0),
+                   ("split.count", "u16", 0)]
+        named = r"warning: the file name says part {} of 3, the file that it is whole \(split.count\): no other part is read\n"
+        layer = r"warning: the model has 3 layers, the file nothing of layer {}: is it whole\?\n"
+        for name, layers, warned in (("m-00001-of-00003.gguf", [0], named.format(1) + layer.format(1)), ("m.gguf", [0, 2], layer.format(1)),
+                                     ("m-00002-of-00003.gguf", [0, 1, 2], named.format(2)), ("n.gguf", [0, 1, 2], ""), ("o.gguf", [], "")):
+            part = self.file(gguf(entries, [(f"blk.{i}.attn_q.weight", 0, [32, 2], bytes(256)) for i in layers] +
+                                  [("other.weight", 0, [32, 2], bytes(256))]), name)
+            done = generate("quantize", part, self.path("out.gguf"), "Q4_0")
+            self.assertEqual(done.returncode, 0, done)
+            self.assertRegex(done.stderr.decode(), f"^{warned}$")
+            odd = "\nodd_name: one of 3 parts, but split.count is not above 1\n"
+            self.assertEqual(odd in generate("inspect", part).stdout.decode(), "-of-" in name)
+            self.assertEqual("odd_name" in self.told("inspect", part), "-of-" in name)
 
 
 if __name__ == "__main__":
