@@ -142,6 +142,15 @@ class Parts(Files):
             self.assertEqual(odd in generate("inspect", part).stdout.decode(), "-of-" in name)
             self.assertEqual("odd_name" in self.told("inspect", part), "-of-" in name)
 
+    def test_a_name_is_said_once(self):
+        for number, says in ((1, 1), (2, 0), (3, 2)):
+            self.file(gguf([("general.architecture", "string", "llama"), ("split.no", "u16", says), ("split.count", "u16", 3)]),
+                      f"m-0000{number}-of-00003.gguf")
+        first, third = (self.path(f"m-0000{number}-of-00003.gguf") for number in (1, 3))
+        wrong = "metadata 'split.no': 1 (from 0), but the file name says part 1\n"
+        self.assertEqual(self.refused("", "tokenize", first, "a"), f"generate: {first}: {wrong}")
+        self.assertEqual(self.refused("", "tokenize", third, "a"), f"generate: {third}: 'm-00001-of-00003.gguf': {wrong}")
+
 
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1])

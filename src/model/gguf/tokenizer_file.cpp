@@ -92,7 +92,7 @@ Result<std::shared_ptr<const tokenizer::Tokenizer>> load_tokenizer_file(
   GEN_ASSIGN(const std::string first, first_part(path, *metadata));
   if (first.empty()) return load_from_gguf(file.bytes(), pre_tokenizer);
   auto made = load_from_first(first, pre_tokenizer);
-  if (made.ok() || made.status().code() == Code::kIo) return made;
+  if (made.ok() || made.status().code() == Code::kIo || first == path) return made;
   return in_part(made.status(), first);
 }
 
