@@ -66,7 +66,10 @@ size_t figure(const MemoryEstimate& estimate, const char* key) {
 /// The most positions that fit, as --ctx, at most the model's own. On a device its memory counts.
 int32_t most_that_fit(Estimate choice, const std::string& path) {
   const nlohmann::ordered_json own = context_of(choice, path);
-  if (!is_count(own)) throw Failure("--fit: the file does not say the model's context");
+  if (!is_count(own)) {
+    estimate_of(choice, path);  // says what is wrong with the file
+    throw Failure(path + ": --fit: the file does not say the model's context");
+  }
   const auto peak_of = [&](int32_t positions) {
     choice.model.max_seq_len = positions;
     const MemoryEstimate estimate = estimate_of(choice, path);

@@ -152,5 +152,14 @@ class Parts(Files):
         self.assertEqual(self.refused("", "tokenize", third, "a"), f"generate: {third}: 'm-00001-of-00003.gguf': {wrong}")
 
 
+class Fits(Files):
+    """estimate --fit."""
+
+    def test_what_is_no_model(self):
+        matrix = self.file(gguf([("general.type", "string", "imatrix"), ("general.architecture", "string", "imatrix")]))
+        for more in ((), ("--fit", "1G")):
+            self.refused(f"{matrix}: the file is no model but an importance matrix", "estimate", matrix, *more)
+
+
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1])
