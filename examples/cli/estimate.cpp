@@ -81,7 +81,8 @@ int32_t most_that_fit(Estimate choice, const std::string& path) {
   if (peak_of(whole) <= choice.fit) return whole;
   const size_t least = peak_of(1);
   if (least > choice.fit) {
-    throw Failure("--fit: one position takes " + size_text(least) + " with the model");
+    throw Failure("--fit " + size_text(choice.fit) + ": the model with one position takes " +
+                  size_text(least));
   }
   int32_t fits = 1;
   int32_t beyond = whole;
@@ -90,6 +91,14 @@ int32_t most_that_fit(Estimate choice, const std::string& path) {
     (peak_of(middle) <= choice.fit ? fits : beyond) = middle;
   }
   return fits;
+}
+
+/// Looks at the text before a unit is applied to it. Empty if nothing is wrong.
+std::string fit_problem(const std::string& text) {
+  const size_t end = std::min(text.find_first_not_of("0123456789"), text.size());
+  const bool is_whole = end > 0 && (end == text.size() || text[end] != '.');
+  if (is_whole && text.find_first_not_of('0') < end) return "";
+  return "'" + text + "' is not a whole number above 0, of bytes or with a unit: 8G, 512M";
 }
 
 void estimate(Estimate choice) {
@@ -134,7 +143,7 @@ void add_estimate(CLI::App& app) {
           "512M or bytes")
       ->type_name("BYTES")
       ->transform(CLI::AsSizeValue(false))
-      ->check(CLI::PositiveNumber)
+      ->transform(CLI::Validator([](std::string& text) { return fit_problem(text); }, ""))
       ->excludes("--ctx");
   command->add_flag("--json", choice->json,
                     "print one JSON object, sizes in bytes, context in positions");

@@ -160,6 +160,18 @@ class Fits(Files):
         for more in ((), ("--fit", "1G")):
             self.refused(f"{matrix}: the file is no model but an importance matrix", "estimate", matrix, *more)
 
+    def test_numbers(self):
+        for number in ("0", "0G", "-1G", "1.5G", "G", "x"):
+            said = self.refused("is not a whole number above 0, of bytes or with a unit: 8G, 512M\n", "estimate", DRAFT, "--fit=" + number,
+                                code=2)
+            self.assertIn(f"--fit: '{number}' is", said)
+            self.assertLess(len(said), 200)
+        self.refused("multiplied by g factor would cause", "estimate", DRAFT, "--fit", "99999999999G", code=2)
+        self.refused("unit not recognized", "estimate", DRAFT, "--fit", "1X", code=2)
+        self.refused("--fit 1.00 KiB: the model with one position takes ", "estimate", DRAFT, "--fit", "1K")
+        for number in ("1G", "1 g", "1GiB", "1073741824"):
+            self.assertEqual(generate("estimate", DRAFT, "--fit", number).returncode, 0)
+
 
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1])
