@@ -37,8 +37,12 @@ void imatrix(const Imatrix& options) {
                   ", the model's context");
   }
   const int32_t context = std::min(options.context, most);
+  const size_t before = tokens_before(model).size();
+  if (static_cast<size_t>(context) <= before) {
+    throw Failure("a context of " + std::to_string(context) + " has no token that others precede");
+  }
   if (options.chunks > 0) {
-    const auto fresh = static_cast<size_t>(context) - tokens_before(model).size();
+    const size_t fresh = static_cast<size_t>(context) - before;
     tokens.resize(std::min(tokens.size(), static_cast<size_t>(options.chunks) * fresh));
   }
   const std::string name = std::filesystem::path(options.file).filename().string();

@@ -41,6 +41,10 @@ Status write_importance(const model::Model& model, engine::EngineMemory& memory,
   GEN_TRY(check_tokens(run.tokens, traits.vocab_size));
   const int32_t width = run.window == 0 ? std::min(kUsualWindow, traits.max_seq_len) : run.window;
   const size_t before = run.bos >= 0 ? 1 : 0;
+  if (traits.max_seq_len <= static_cast<int32_t>(before)) {
+    return error(Code::kOutOfRange, "a context of %d has no token that others precede",
+                 traits.max_seq_len);
+  }
   if (width <= static_cast<int32_t>(before) || width > traits.max_seq_len) {
     return error(Code::kOutOfRange, "a window of %d tokens outside [%zu, %d]", width, before + 1,
                  traits.max_seq_len);

@@ -173,5 +173,13 @@ class Fits(Files):
             self.assertEqual(generate("estimate", DRAFT, "--fit", number).returncode, 0)
 
 
+class Windows(Files):
+    def test_a_context_without_room(self):
+        for more in ((), ("--chunks", "1")):
+            self.refused("a context of 1 has no token that others precede\n", "imatrix", "-m", DRAFT, "-f", os.path.join(SOURCE, "LICENSE"),
+                         "-o", self.path("out"), "--ctx", "1", *more)
+        self.assertEqual(os.listdir(self.folder), [])
+
+
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1])
