@@ -227,6 +227,10 @@ bool is_vector(const gguf::TensorInfo& tensor) noexcept {
   return tensor.elements() == tensor.shape[0];
 }
 
+bool is_matrix(const gguf::TensorInfo& tensor) noexcept {
+  return is_float(tensor.type) && !is_vector(tensor) && tensor.name.ends_with(".weight");
+}
+
 }  // namespace
 
 const QuantRecipe* find_recipe(std::string_view name) noexcept {
@@ -277,8 +281,7 @@ DType TypeChooser::choose(const gguf::TensorInfo& tensor) const {
 }
 
 bool TypeChooser::is_weight(const gguf::TensorInfo& tensor) const {
-  return is_float(tensor.type) && !is_vector(tensor) && tensor.name.ends_with(".weight") &&
-         !keeps_type(tensor.name);
+  return is_matrix(tensor) && !keeps_type(tensor.name);
 }
 
 bool TypeChooser::applies(const RecipeRule& rule, std::string_view name) const {
@@ -373,6 +376,16 @@ Status TypeChooser::check_patterns() const {
 }
 
 std::vector<std::string> TypeChooser::misfits() const {
+    const auto kept = std::find_if(file_.tensors().begin(), file_.tensors().end(),
+                                   [&](const gguf::TensorInfo& tensor) {
+                                     return is_matrix(tensor) && keeps_type(tensor.name) &&
+                                            matches_pattern(pattern.pattern, tensor.name);
+                                   });
+    if (kept != file_.tensors().end()) {
+      return error(Code::kInvalidArgument,
+                   "\"%.*s\" matches no matrix that may change: %s always keeps its type",
+                   static_cast<int>(kShownName), pattern.pattern.c_str(), kept->name.c_str());
+    }
   struct Pair {
     DType wanted;
     DType got;

@@ -181,5 +181,15 @@ class Windows(Files):
         self.assertEqual(os.listdir(self.folder), [])
 
 
+class Types(Files):
+    def test_a_matrix_that_keeps_its_type(self):
+        tensors = [(f"blk.0.{name}.weight", 0, [32, 2], bytes(256)) for name in ("attn_q", "shortconv.conv", "ffn_gate_inp")]
+        model = self.file(gguf([("general.architecture", "string", "later")], tensors))
+        for pattern, name in (("blk.*.shortconv.conv.weight", "shortconv.conv"), ("*.ffn_gate*", "ffn_gate_inp")):
+            self.refused(f"\"{pattern}\" matches no matrix that may change: blk.0.{name}.weight always keeps its type\n", "quantize", model,
+                         self.path("out.gguf"), "Q8_0", "--type", pattern + "=F16")
+        self.assertEqual(generate("quantize", model, self.path("out.gguf"), "Q8_0", "--type", "blk.0.*=F16").returncode, 0)
+
+
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1])
