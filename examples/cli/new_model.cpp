@@ -5,6 +5,7 @@
 #include <csignal>
 #include <filesystem>
 #include <iostream>
+#include <string_view>
 
 #include "progress_bar.h"
 
@@ -34,7 +35,11 @@ void write_model(
   {
     ProgressBar bar(doing);
     gen_error error;
-    check(call(on_share, &bar, &error), error);
+    const gen_status status = call(on_share, &bar, &error);
+    // The name of a type is checked before all else.
+    const bool is_type = std::string_view(error.message).starts_with("type '");
+    if (status == GEN_ERROR_INVALID_ARGUMENT && is_type) throw Failure(error.message, 2, status);
+    check(status, error);
   }
   std::cout << out << ": " << std::filesystem::file_size(out) << " bytes\n";
 }

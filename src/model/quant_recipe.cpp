@@ -240,6 +240,19 @@ const QuantRecipe* find_recipe(std::string_view name) noexcept {
   return nullptr;
 }
 
+std::string recipes_near(std::string_view name) {
+  std::string names;
+  for (const QuantRecipe& recipe : rows::kRecipes) {
+    const std::string_view one = recipe.name;
+    if (name.empty() || one.size() <= name.size() || one[name.size()] != '_' ||
+        !same_type_name(one.substr(0, name.size()), name)) {
+      continue;
+    }
+    names.append(names.empty() ? "" : " or ").append(one);
+  }
+  return names;
+}
+
 std::string recipe_names() {
   std::string names;
   for (const QuantRecipe& recipe : rows::kRecipes) {
@@ -363,6 +376,16 @@ Status TypeChooser::check_patterns() const {
       });
     };
     if (any(pattern.pattern)) continue;
+    const auto kept = std::find_if(file_.tensors().begin(), file_.tensors().end(),
+                                   [&](const gguf::TensorInfo& tensor) {
+                                     return is_matrix(tensor) && keeps_type(tensor.name) &&
+                                            matches_pattern(pattern.pattern, tensor.name);
+                                   });
+    if (kept != file_.tensors().end()) {
+      return error(Code::kInvalidArgument,
+                   "\"%.*s\" matches no matrix that may change: %s always keeps its type",
+                   static_cast<int>(kShownName), pattern.pattern.c_str(), kept->name.c_str());
+    }
     const char* hint = "";
     if (any(pattern.pattern + ".weight")) {
       hint = "; a pattern is a whole name: with .weight behind it, it matches";
@@ -376,16 +399,6 @@ Status TypeChooser::check_patterns() const {
 }
 
 std::vector<std::string> TypeChooser::misfits() const {
-    const auto kept = std::find_if(file_.tensors().begin(), file_.tensors().end(),
-                                   [&](const gguf::TensorInfo& tensor) {
-                                     return is_matrix(tensor) && keeps_type(tensor.name) &&
-                                            matches_pattern(pattern.pattern, tensor.name);
-                                   });
-    if (kept != file_.tensors().end()) {
-      return error(Code::kInvalidArgument,
-                   "\"%.*s\" matches no matrix that may change: %s always keeps its type",
-                   static_cast<int>(kShownName), pattern.pattern.c_str(), kept->name.c_str());
-    }
   struct Pair {
     DType wanted;
     DType got;

@@ -55,6 +55,8 @@ struct QuantRecipe {
 const QuantRecipe* find_recipe(std::string_view name) noexcept;
 /// All names, "F32, F16, …", for messages.
 std::string recipe_names();
+/// Those that begin with `name` and an underscore, "Q4_K_M or Q4_K_S"; "" if there are none.
+std::string recipes_near(std::string_view name);
 
 /// What quantising may be given beside a recipe.
 struct QuantOptions {

@@ -1108,7 +1108,7 @@ class Errors(unittest.TestCase):
     def test_quantize_refuses(self):
         with tempfile.TemporaryDirectory() as folder:
             made = os.path.join(folder, "made.gguf")
-            self.refused("Q5_K_M", "quantize", DRAFT, made, "Q9")
+            self.refused("Q5_K_M", "quantize", DRAFT, made, "Q9", code=2)
             self.refused("no/such.gguf", "quantize", "no/such.gguf", made, "Q8_0")
             self.refused("no/such/out.gguf", "quantize", DRAFT, "no/such/out.gguf", "Q8_0")
             self.refused("draft.gguf", "quantize", DRAFT, DRAFT, "Q8_0")

@@ -190,6 +190,17 @@ class Types(Files):
                          self.path("out.gguf"), "Q8_0", "--type", pattern + "=F16")
         self.assertEqual(generate("quantize", model, self.path("out.gguf"), "Q8_0", "--type", "blk.0.*=F16").returncode, 0)
 
+    def test_names_of_types(self):
+        adapter = self.path("adapter.gguf")
+        write_adapter(adapter, [("blk.0.attn_q.weight", 64, 64)], width=64)
+        for command in (("quantize", DRAFT, self.path("out.gguf")), ("merge", DRAFT, adapter, self.path("out.gguf"), "--type")):
+            for name, near in (("Q4_K", "Q4_K_M or Q4_K_S"), ("q5_k", "Q5_K_M or Q5_K_S"), ("MXFP4", "MXFP4_MOE")):
+                self.refused(f"type '{name}': did you mean {near}?\n", *command, name, code=2)
+            for name in ("Q9", "Q", "Q4_K_"):
+                self.refused(f"type '{name}' is not one of F32, ", *command, name, code=2)
+        self.refused("is not one of", "quantize", DRAFT, self.path("out.gguf"), "Q8_0", "--type", "*=Q4_K_M", code=2)
+        self.assertEqual(os.listdir(self.folder), ["adapter.gguf"])
+
 
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1])
