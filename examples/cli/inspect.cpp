@@ -325,11 +325,11 @@ void add_inspect(CLI::App& app) {
   CLI::App* command =
       app.add_subcommand("inspect", "show what a GGUF file contains: metadata, tensors, memory");
   add_model_options(*command, options->model, true);
-  command->add_option(
+  CLI::Option* const graph = command->add_option(
       "--graph", options->graph,
-      "draw the forward pass of a token: .svg, .png and so on need Graphviz, .dot and "
+      "draw the forward pass of a token instead: .svg, .png and so on need Graphviz, .dot and "
       ".json do not");
-  command->add_flag("--json", options->json, "print one JSON object");
+  command->add_flag("--json", options->json, "print one JSON object")->excludes(graph);
   command->callback([options, command] {
     options->draws = command->count("--graph") > 0;
     inspect(*options);

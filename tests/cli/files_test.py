@@ -202,5 +202,12 @@ class Types(Files):
         self.assertEqual(os.listdir(self.folder), ["adapter.gguf"])
 
 
+class Graphs(Files):
+    def test_a_graph_is_drawn_instead(self):
+        self.refused("--graph excludes --json", "inspect", DRAFT, "--json", "--graph", self.path("out.dot"), code=2)
+        self.assertEqual(os.listdir(self.folder), [])
+        self.assertIn(b"draw the forward pass of a token instead", generate("help", "inspect").stdout)
+
+
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1])
