@@ -118,6 +118,7 @@ class EntryReader {
  private:
   Status read_entry(size_t i, MeansByName* means) {
     GEN_ASSIGN(std::string name, text("a name"));
+    has_name_ = true;
     if (name.empty() || name.size() > kMaxEntryName || !gguf::is_clean_name(name)) {
       return error(Code::kFormat, "not an importance matrix: entry %zu has no name of a tensor", i);
     }
@@ -152,11 +153,14 @@ class EntryReader {
     GEN_ASSIGN(const size_t length, number(what));
     const auto* const at = reinterpret_cast<const char*>(in_.cursor());
     if (in_.skip(length)) return std::string(at, length);
+    // Another file, as of text: its size and such a length tell nobody anything.
+    if (!has_name_) return Status(Code::kFormat, "not an importance matrix");
     return error(Code::kFormat, "not an importance matrix: it ends within %s of %zu bytes", what,
                  length);
   }
 
   gguf::ByteReader in_;
+  bool has_name_ = false;  // of the first entry
 };
 
 }  // namespace

@@ -209,5 +209,12 @@ class Graphs(Files):
         self.assertIn(b"draw the forward pass of a token instead", generate("help", "inspect").stdout)
 
 
+class Importance(Files):
+    def test_a_text_is_none(self):
+        text = os.path.join(SOURCE, "LICENSE")
+        self.assertEqual(self.refused("", "quantize", DRAFT, self.path("out.gguf"), "Q4_0", "--importance", text),
+                         f"generate: {text}: not an importance matrix\n")
+
+
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1])

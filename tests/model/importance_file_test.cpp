@@ -163,7 +163,9 @@ TEST(ImportanceFile, RefusesDamageInTheOlderForm) {
   expect_refused(Entries(-3).bytes(), "the number of entries is -3");
   expect_refused(Entries(std::numeric_limits<int32_t>::max()).entry(kQ, 1, {1}).bytes(),
                  "ends before a name");
-  expect_refused(Entries(1).number(2000000000).text("blk").bytes(), "within a name of 2000000000");
+  expect_refused(Entries(1).number(2000000000).text("blk").bytes(), "not an importance matrix");
+  expect_refused(Entries(2).entry(kQ, 1, {1}).number(2000000000).text("blk").bytes(),
+                 "within a name of 2000000000");
   expect_refused(Entries(1).number(-1).bytes(), "a name is -1");
   expect_refused(Entries(1).entry("", 1, {1}).bytes(), "entry 0 has no name");
   expect_refused(Entries(1).entry(std::string(65, 'a'), 1, {1}).bytes(), "no name of a tensor");
@@ -191,8 +193,7 @@ TEST(ImportanceFile, NamesTheFile) {
   std::ofstream(path) << "Once upon a time";
   const Status status = read_importance(path).status();
   EXPECT_EQ(status.code(), Code::kFormat);
-  EXPECT_EQ(std::string(status.message()).rfind(path + ": not an importance matrix: ", 0), 0U)
-      << status.message();
+  EXPECT_EQ(status.message(), path + ": not an importance matrix");
   std::remove(path.c_str());
 }
 
