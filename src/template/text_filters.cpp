@@ -488,7 +488,7 @@ Result<Value> replace_text(const Call& call, const Value& of, const Value& from,
 Result<Value> centered(const Call& call, const Value& of, int64_t width, const Text& fill) {
   const auto size = static_cast<int64_t>(count_characters(of.view()));
   if (width <= size) return of;
-  GEN_TRY(call.evaluator.heap().charge(static_cast<size_t>(width) * fill.size()));
+  GEN_TRY(call.evaluator.heap().charge(static_cast<size_t>(width), fill.size()));
   const int64_t margin = width - size;
   const int64_t left = margin / 2 + (margin & width & 1);
   Text made;

@@ -317,7 +317,7 @@ Result<Value> justified(const Call& call, bool left) {
     return error(Code::kInvalidArgument, "one character fills");
   const auto size = static_cast<int64_t>(count_characters(call[0].view()));
   if (width <= size) return call[0];
-  GEN_TRY(call.evaluator.heap().charge(static_cast<size_t>(width) * fill.view().size()));
+  GEN_TRY(call.evaluator.heap().charge(static_cast<size_t>(width), fill.view().size()));
   Text out;
   if (left) out.append(call[0].text());
   for (int64_t i = size; i < width; ++i) out.append(fill.text());

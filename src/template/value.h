@@ -189,12 +189,14 @@ class Heap {
 
   /// Takes `bytes` of the budget before they are spent.
   Status charge(size_t bytes) noexcept {
-    if (bytes > left_) {
-      left_ = 0;
-      return error(Code::kOutOfRange, "the template needs too much memory");
-    }
+    if (bytes > left_) return spend_all();
     left_ -= bytes;
     return {};
+  }
+  /// The same for `count` things of `each` bytes.
+  Status charge(size_t count, size_t each) noexcept {
+    size_t bytes = 0;
+    return __builtin_mul_overflow(count, each, &bytes) ? spend_all() : charge(bytes);
   }
 
   [[nodiscard]] bool spent() const noexcept { return left_ == 0; }
@@ -220,6 +222,11 @@ class Heap {
   }
 
  private:
+  Status spend_all() noexcept {
+    left_ = 0;
+    return error(Code::kOutOfRange, "the template needs too much memory");
+  }
+
   std::vector<std::unique_ptr<Object>> objects_;
   size_t left_;
 };

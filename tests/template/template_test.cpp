@@ -169,6 +169,10 @@ TEST(Template, BoundsHold) {
   is("{{ 'aaaa'.replace('', 'x' * 90000) }}", Code::kOutOfRange, tight);
   is("{{ '%99999999d' % 1 }}", Code::kInvalidArgument);
   is("{{ 'x'|center(999999) }}", Code::kOutOfRange, tight);
+  for (const char* use : {"center", "ljust", "rjust"}) {  // times 4 bytes is 0 in 64 bits
+    is("{{ 'a'." + std::string(use) + "(4611686018427387904, '\U0001F600') }}", Code::kOutOfRange,
+       tight);
+  }
   is("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}", Code::kOutOfRange);
   is("{% for x in [[]] recursive %}{{ loop([[]]) }}{% endfor %}", Code::kOutOfRange);
   is("{% block b %}{{ self.b() }}{% endblock %}", Code::kOutOfRange);
