@@ -18,6 +18,7 @@
 #include <system_error>
 #include <vector>
 
+#include "input_files.h"
 #include "model_file.h"
 #include "option_help.h"
 #include "output.h"

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "input_files.h"
 #include "model_file.h"
 #include "new_model.h"
 #include "output.h"

@@ -15,6 +15,7 @@
 
 #include "gguf_head.h"
 #include "gguf_types.h"
+#include "input_files.h"
 #include "inspect_beside.h"
 #include "inspect_tensors.h"
 #include "model_file.h"

@@ -11,7 +11,6 @@
 #include <utility>
 #include <vector>
 
-#include "gguf_head.h"
 #include "option_help.h"
 #include "progress_bar.h"
 
@@ -187,17 +186,9 @@ std::string find_file(const std::string& given, const char* bundled_name) {
                 " is not there; give one with -m");
 }
 
-std::vector<std::string> files_of(const ModelChoice& choice) {
-  DraftParts drafts;
-  read_draft_parts(choice.draft, &drafts);
-  std::vector<std::string> files;
-  for (const std::string& file :
-       {find_file(choice.path, "story.gguf"), drafts.file, choice.eagle}) {
-    if (file.empty()) continue;
-    const std::vector<std::string> parts = parts_of(file);
-    files.insert(files.end(), parts.begin(), parts.end());
-  }
-  return files;
+std::string draft_file(const ModelChoice& choice) {
+  DraftParts parts;
+  return read_draft_parts(choice.draft, &parts).empty() ? parts.file : std::string();
 }
 
 void add_context_option(CLI::App& command, ModelChoice& choice) {

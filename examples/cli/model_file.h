@@ -56,9 +56,8 @@ void add_deterministic_option(CLI::App& command, ModelChoice& choice);
 /// -m if given, else GEN_MODEL, else ../share/generate from the program's folder; if none exists, a
 /// Failure names all three.
 std::string find_file(const std::string& given, const char* bundled_name);
-
-/// The files that the choice reads: the model with all its parts, and what drafts.
-std::vector<std::string> files_of(const ModelChoice& choice);
+/// The model that --draft names; empty if there is none.
+std::string draft_file(const ModelChoice& choice);
 
 /// The choice as options for loading.
 ModelOptions make_model_options(const ModelChoice& choice);

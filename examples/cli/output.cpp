@@ -76,13 +76,4 @@ void check_writable(const std::string& path, const std::string& option) {
   if (::access(place.c_str(), W_OK) != 0) refuse(errno);
 }
 
-void check_apart(const std::string& path, const std::string& option,
-                 const std::vector<std::string>& read) {
-  std::error_code ignored;
-  for (const std::string& in : read) {
-    if (in != path && !std::filesystem::equivalent(in, path, ignored)) continue;
-    throw Failure(option + " " + path + " is the file to read");
-  }
-}
-
 }  // namespace cli

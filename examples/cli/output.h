@@ -23,11 +23,6 @@ int print_piece(void* user, const gen_token* token);
 /// A Failure that names the option if a file cannot be written at `path`.
 void check_writable(const std::string& path, const std::string& option);
 
-/// A Failure that names the option if `path` is one of the files to read, by whatever name: writing
-/// would replace what may be the only copy.
-void check_apart(const std::string& path, const std::string& option,
-                 const std::vector<std::string>& read);
-
 /// Writes a whole file. If writing fails, nothing of it is left.
 void write_file(const std::string& path, const std::string& content);
 

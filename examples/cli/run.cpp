@@ -15,6 +15,7 @@
 
 #include "adapters.h"
 #include "draft_svg.h"
+#include "input_files.h"
 #include "interrupt.h"
 #include "model_file.h"
 #include "option_help.h"
