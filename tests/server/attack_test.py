@@ -283,13 +283,13 @@ class Memory(unittest.TestCase):
     def test_names_that_are_no_strings_are_not_read(self):
         size = 4000000
         bodies = [b"{" + b"[" * (size // 2) + b"]" * (size // 2) + b":1}", b"{[" + b'{"":0},' * (size // 7) + b"0]:1}"]
-        with Server(SERVER, SOURCE) as server:
-            self.assertEqual(server.post(TEXT, BODY)[0], 200)
-            before = self.peak(server, "VmHWM")
-            for body in bodies:
+        for body in bodies:
+            with Server(SERVER, SOURCE) as server:
+                self.assertEqual(server.post(TEXT, BODY)[0], 200)
+                before = self.peak(server, "VmHWM")
                 status, answer = server.post(TEXT, body)
                 self.assertEqual((status, answer["error"]["code"]), (400, "invalid_json"))
-            self.assertLess(self.peak(server, "VmHWM") - before, 3 * size)
+                self.assertLess(self.peak(server, "VmHWM") - before, 3 * size)
 
     @unittest.skipIf(SANITIZED or not os.path.exists("/proc/self/status"), "no figures of memory")
     def test_numbers_take_little_memory(self):

@@ -92,7 +92,8 @@ TEST(Connection, EndsBetweenRequestsThatAreThereAlready) {
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
   const std::string_view text =
       "GET /a HTTP/1.1\r\nHost: x\r\n\r\nGET /b HTTP/1.1\r\nHost: x\r\n\r\n";
-  ASSERT_EQ(::send(ends[0], text.data(), text.size(), MSG_NOSIGNAL), ssize_t(text.size()));
+  ASSERT_EQ(::send(ends[0], text.data(), text.size(), MSG_NOSIGNAL),
+            static_cast<ssize_t>(text.size()));
   Closed closed;
   Connection connection(ends[1], closed, 1000);
   Head head;
