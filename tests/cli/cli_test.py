@@ -975,7 +975,7 @@ class Help(unittest.TestCase):
         self.assertRegex(shown, r"^context: [0-9]+ positions\n")
         done = generate("estimate", DRAFT, "--fit", "1K")
         self.assertEqual((done.returncode, done.stdout), (1, b""))
-        self.assertRegex(done.stderr.decode(), r"^generate: --fit: one position takes [0-9.]+ KiB with the model\n$")
+        self.assertRegex(done.stderr.decode(), r"^generate: --fit 1.00 KiB: the model with one position takes [0-9.]+ KiB\n$")
         for arguments in (("--fit", "much"), ("--fit", "0"), ("--fit", "-1"), ("--fit", "1G", "--ctx", "10")):
             self.assertEqual(generate("estimate", DRAFT, *arguments).returncode, 2, arguments)
 
