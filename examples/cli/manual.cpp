@@ -138,7 +138,14 @@ std::string parse_failure(const CLI::App* app, const CLI::Error& problem) {
   const auto parsed = app->get_subcommands();
   const std::string command = parsed.empty() ? "" : " " + parsed.front()->get_name();
   const bool lists_commands = command.empty() && !commands_of(*app).empty();
-  std::string out = app->get_name() + ": " + printable(problem.what()) + "\n'" + app->get_name();
+  std::string said = printable(problem.what());
+  constexpr size_t kMostSaid = 1000;  // an argument in it may be as long as a file
+  if (said.size() > kMostSaid) {
+    size_t end = kMostSaid;
+    while ((static_cast<unsigned char>(said[end]) & 0xC0) == 0x80) --end;
+    said = said.substr(0, end) + "…";
+  }
+  std::string out = app->get_name() + ": " + said + "\n'" + app->get_name();
   out += commands_of(*app).empty() ? " --help" : " help" + command;
   return out + "' lists the " + (lists_commands ? "commands" : "options") + "\n";
 }

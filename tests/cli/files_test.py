@@ -216,5 +216,14 @@ class Importance(Files):
                          f"generate: {text}: not an importance matrix\n")
 
 
+class Arguments(Files):
+    def test_one_that_is_long_is_cut(self):
+        for long in ("(" * 3000, "é" * 3000):
+            said = self.refused("The following argument was not expected: " + long[:9], "inspect", DRAFT, "--json", long,
+                                code=2)
+            self.assertLess(len(said.splitlines()[0]), 1100)
+            self.assertIn(long[0] + "…\n", said)
+
+
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1])
