@@ -149,7 +149,7 @@ Text replace(const Text& text, const Text& from, const Text& to, int64_t most) {
   return made;
 }
 
-std::vector<Text> split_lines(const Text& text, bool keep) {
+Result<std::vector<Text>> split_lines(Heap* heap, const Text& text, bool keep) {
   std::vector<Text> lines;
   const std::string_view view = text.view();
   size_t begin = 0;
@@ -161,6 +161,7 @@ std::vector<Text> split_lines(const Text& text, bool keep) {
     if (!breaks) continue;
     if (c == '\r' && at < view.size() && view[at] == '\n') ++at;
     lines.push_back(text.slice(begin, keep ? at : end));
+    GEN_TRY(heap->charge(sizeof(Text)));
     begin = at;
   }
   if (begin < view.size()) lines.push_back(text.slice(begin, view.size()));

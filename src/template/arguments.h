@@ -25,8 +25,8 @@ size_t count_characters(std::string_view text) noexcept;
 size_t offset_of(std::string_view text, size_t count) noexcept;
 /// Replaces at most `most` occurrences, all if negative.
 Text replace(const Text& text, const Text& from, const Text& to, int64_t most);
-/// As str.splitlines, without or with the line breaks.
-std::vector<Text> split_lines(const Text& text, bool keep = false);
+/// As str.splitlines, without or with the line breaks. The lines are charged, their bytes are not.
+Result<std::vector<Text>> split_lines(Heap* heap, const Text& text, bool keep = false);
 /// Every character in one case; the writers of the text's parts are kept.
 Text in_case(const Text& text, bool upper);
 /// The first character in one case, the rest lower.

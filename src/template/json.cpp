@@ -251,10 +251,12 @@ std::string json_float(double number) {
   return float_text(number);
 }
 
-void line(const JsonForm& form, int depth, Text* out) {
-  if (!form.indented) return;
+Status line(Evaluator& evaluator, const JsonForm& form, int depth, Text* out) {
+  if (!form.indented) return {};
+  GEN_TRY(evaluator.heap().charge(static_cast<size_t>(depth), form.indent.size()));
   out->append("\n", Writer::kUser);
   for (int i = 0; i < depth; ++i) out->append(form.indent, Writer::kUser);
+  return {};
 }
 
 Status write_key(const Value& key, const JsonForm& form, Text* out) {
@@ -298,15 +300,19 @@ Status write_dict(Evaluator& evaluator, const Dict& dict, const JsonForm& form, 
       return order.ok() && *order;
     });
   }
+  const size_t separators = form.item_separator.size() + form.key_separator.size();
+  GEN_TRY(evaluator.heap().charge(entries.size(), separators));
   out->append("{", Writer::kUser);
   for (size_t i = 0; i < entries.size(); ++i) {
     if (i > 0) out->append(form.item_separator, Writer::kUser);
-    line(form, depth + 1, out);
+    GEN_TRY(line(evaluator, form, depth + 1, out));
+    const size_t before = out->size();
     GEN_TRY(write_key(entries[i]->first, form, out));
+    GEN_TRY(evaluator.heap().charge(out->size() - before));
     out->append(form.key_separator, Writer::kUser);
     GEN_TRY(write_json(evaluator, entries[i]->second, form, out, depth + 1));
   }
-  if (!entries.empty()) line(form, depth, out);
+  if (!entries.empty()) GEN_TRY(line(evaluator, form, depth, out));
   out->append("}", Writer::kUser);
   return {};
 }
@@ -349,13 +355,14 @@ Status write_json(Evaluator& evaluator, const Value& value, const JsonForm& form
       if (sequence.form != Form::kList && sequence.form != Form::kTuple) {
         return error(Code::kInvalidArgument, "JSON has no %s", type_name(value));
       }
+      GEN_TRY(evaluator.heap().charge(sequence.values.size(), form.item_separator.size()));
       out->append("[", Writer::kUser);
       for (size_t i = 0; i < sequence.values.size(); ++i) {
         if (i > 0) out->append(form.item_separator, Writer::kUser);
-        line(form, depth + 1, out);
+        GEN_TRY(line(evaluator, form, depth + 1, out));
         GEN_TRY(write_json(evaluator, sequence.values[i], form, out, depth + 1));
       }
-      if (!sequence.values.empty()) line(form, depth, out);
+      if (!sequence.values.empty()) GEN_TRY(line(evaluator, form, depth, out));
       out->append("]", Writer::kUser);
       break;
     }

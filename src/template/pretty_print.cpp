@@ -54,9 +54,11 @@ class Printer {
 
  private:
   void add(std::string_view mark) { out_.append(mark, Writer::kTemplate); }
-  void line(int64_t indent) {
+  Status line(int64_t indent) {
+    GEN_TRY(evaluator_.heap().charge(static_cast<size_t>(indent) + 1));
     add("\n");
     add(std::string(static_cast<size_t>(indent), ' '));
+    return {};
   }
 
   Result<Entries> sorted(const Dict& dict) {
@@ -119,7 +121,7 @@ class Printer {
     for (size_t i = 0; i < entries.size(); ++i) {
       if (i > 0) {
         add(",");
-        line(indent + 1);
+        GEN_TRY(line(indent + 1));
       }
       GEN_ASSIGN(const Text key, repr(entries[i].first, level + 1));
       out_.append(key);
@@ -140,7 +142,7 @@ class Printer {
     for (size_t i = 0; i < row.values.size(); ++i) {
       if (i > 0) {
         add(",");
-        line(indent + 1);
+        GEN_TRY(line(indent + 1));
       }
       const bool last = i + 1 == row.values.size();
       GEN_TRY(print(row.values[i], indent + 1, last ? allowance : 1, level + 1));
@@ -155,7 +157,7 @@ class Printer {
   }
 
   // Words, each with the white space after it.
-  static std::vector<Text> words(const Text& text) {
+  Result<std::vector<Text>> words(const Text& text) {
     std::vector<Text> made;
     for (size_t at = 0; at < text.size();) {
       const size_t begin = at;
@@ -167,6 +169,7 @@ class Printer {
         spaces = space;
         at = next;
       }
+      GEN_TRY(evaluator_.heap().charge(sizeof(Text)));
       made.push_back(text.slice(begin, at));
     }
     return made;
@@ -180,7 +183,7 @@ class Printer {
     }
     const int64_t width = kColumns - indent;
     std::vector<Text> parts;
-    const std::vector<Text> lines = split_lines(text, true);
+    GEN_ASSIGN(const std::vector<Text> lines, split_lines(&evaluator_.heap(), text, true));
     for (size_t i = 0; i < lines.size(); ++i) {
       const bool last = i + 1 == lines.size();
       GEN_ASSIGN(Text whole, quoted(lines[i]));
@@ -189,7 +192,7 @@ class Printer {
         continue;
       }
       Text held;
-      const std::vector<Text> all = words(lines[i]);
+      GEN_ASSIGN(const std::vector<Text> all, words(lines[i]));
       for (size_t j = 0; j < all.size(); ++j) {
         Text longer = held;
         longer.append(all[j]);
@@ -213,7 +216,7 @@ class Printer {
     const bool brackets = alone && parts.size() > 1;
     if (brackets) add("(");
     for (size_t i = 0; i < parts.size(); ++i) {
-      if (i > 0) line(indent);
+      if (i > 0) GEN_TRY(line(indent));
       out_.append(parts[i]);
     }
     if (brackets) add(")");

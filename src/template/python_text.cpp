@@ -151,6 +151,7 @@ Status append_repr(Evaluator& evaluator, const Value& value, Text* out, int dept
       return {};
     }
     case Kind::kBigInt:
+      GEN_TRY(evaluator.heap().charge(value.view().size()));
       out->append(value.view(), writer);
       return {};
     case Kind::kFloat:
@@ -169,6 +170,7 @@ Status append_repr(Evaluator& evaluator, const Value& value, Text* out, int dept
     case Kind::kMacro: {
       const Stmt& stmt = *static_cast<const Macro&>(*value.object).stmt;
       const bool named = stmt.kind == StmtKind::kMacro;
+      GEN_TRY(evaluator.heap().charge(stmt.text.size()));
       out->append(named ? "<Macro '" + stmt.text + "'>" : "<Macro anonymous>", Writer::kTemplate);
       return {};
     }
@@ -188,6 +190,7 @@ Status append_repr(Evaluator& evaluator, const Value& value, Text* out, int dept
       for (size_t i = 0; i < entries.size(); ++i) {
         if (i > 0) out->append(", ", Writer::kTemplate);
         append_quoted(Text(entries[i].name, entries[i].writer), out);
+        GEN_TRY(evaluator.heap().charge(entries[i].name.size()));
         out->append(": ", Writer::kTemplate);
         GEN_TRY(append_repr(evaluator, entries[i].value, out, depth + 1));
       }

@@ -115,9 +115,11 @@ Result<Value> indent(const Call& call) {
   GEN_ASSIGN(const bool blank, truth_argument(call, 3, false));
   Text with_end = call[0].text();
   with_end.append("\n", Writer::kTemplate);
-  const std::vector<Text> lines = split_lines(with_end);
-  const std::vector<Text> whole = split_lines(with_end, true);  // a line break keeps its writer
-  GEN_TRY(call.evaluator.heap().charge(lines.size() * indention.size() + with_end.size()));
+  Heap& heap = call.evaluator.heap();
+  GEN_ASSIGN(const std::vector<Text> lines, split_lines(&heap, with_end));
+  // A line break keeps its writer.
+  GEN_ASSIGN(const std::vector<Text> whole, split_lines(&heap, with_end, true));
+  GEN_TRY(heap.charge(lines.size() * indention.size() + with_end.size()));
   Text made;
   for (size_t i = 0; i < lines.size(); ++i) {
     if (i > 0) made.append("\n", whole[i - 1].writer_at(whole[i - 1].size() - 1));

@@ -153,9 +153,10 @@ std::string plain_digits(double number, int64_t precision, bool alternate) {
   return made;
 }
 
-/// Digits with sign and padding.
-void append_digits(const Value& value, std::string digits, bool negative, const Layout& form,
-                   Text* out) {
+/// Digits with sign and padding. The padding is charged already.
+Status append_digits(Heap& heap, const Value& value, std::string digits, bool negative,
+                     const Layout& form, Text* out) {
+  GEN_TRY(heap.charge(digits.size()));
   if (form.commas) {
     const bool zeros = form.align == '=' && form.fill == "0";
     digits = grouped(digits, form, zeros ? form.width - (negative || form.sign != '\0') : 0);
@@ -168,8 +169,9 @@ void append_digits(const Value& value, std::string digits, bool negative, const 
   pad(Text(digits, value.by_user ? Writer::kUser : form.writer), form, '>', out);
 }
 
+  return {};
 /// A number with a conversion; with `percent`, `d` takes the integer part of a float.
-Status append_number(const Value& value, Layout form, bool percent, Text* out) {
+Status append_number(Heap& heap, const Value& value, Layout form, bool percent, Text* out) {
   const bool whole = std::string_view("dxXobn").find(form.letter) != std::string_view::npos;
   Value number = value;
   if (number.is(Kind::kBool)) number = Value::of(int64_t{value.truth});
@@ -195,8 +197,7 @@ Status append_number(const Value& value, Layout form, bool percent, Text* out) {
     negative = std::signbit(real) && !std::isnan(real);
     GEN_ASSIGN(digits, float_digits(real, form));
   }
-  append_digits(value, std::move(digits), negative, form, out);
-  return {};
+  return append_digits(heap, value, std::move(digits), negative, form, out);
 }
 
 /// The character whose code is an integer or a bool.
@@ -382,7 +383,7 @@ class Percent {
       case 'F':
       case 'g':
       case 'G':
-        return append_number(value, form, true, &out_);
+        return append_number(evaluator_.heap(), value, form, true, &out_);
       default:
         return bad("an unknown letter");
     }
@@ -564,7 +565,8 @@ class Braces {
     if (form.width > kWidest || form.precision > kWidest) return bad("too wide");
     if (at < text.size()) form.letter = text[at++];
     if (at != text.size()) return bad("an unknown form");
-    GEN_TRY(call_.evaluator.heap().charge(static_cast<size_t>(form.width)));
+    Heap& heap = call_.evaluator.heap();
+    GEN_TRY(heap.charge(static_cast<size_t>(form.width)));
     if (of_number) {
       GEN_TRY(check_number(value, form, minus));
       if (form.letter == 'c') {
@@ -573,13 +575,13 @@ class Braces {
         return {};
       }
       if (form.letter == '\0' && value.is(Kind::kFloat)) {
-        append_digits(value, plain_digits(std::fabs(value.number), form.precision, form.alternate),
-                      std::signbit(value.number) && !std::isnan(value.number), form, &out_);
-        return {};
+        return append_digits(heap, value,
+                             plain_digits(std::fabs(value.number), form.precision, form.alternate),
+                             std::signbit(value.number) && !std::isnan(value.number), form, &out_);
       }
       if (form.letter == 'n') form.letter = value.is(Kind::kFloat) ? 'g' : 'd';
       if (form.letter == '\0') form.letter = 'd';
-      return append_number(value, form, false, &out_);
+      return append_number(heap, value, form, false, &out_);
     }
     if (form.letter != '\0' && form.letter != 's') return bad("an unknown letter");
     if (for_numbers || form.commas) return bad("that is for numbers");

@@ -83,15 +83,38 @@ Result<Value> swapcase(const Call& call) {
   return made(call, std::move(out));
 }
 
+/// Parts of a text, charged while they are cut off: each takes more than its bytes, which list_of()
+/// charges.
+class Parts {
+ public:
+  explicit Parts(const Call& call) : heap_(call.evaluator.heap()) {}
+
+  Status add(Text part) {
+    GEN_TRY(heap_.charge(sizeof(Text)));
+    texts_.push_back(std::move(part));
+    return {};
+  }
+  std::vector<Text> take() && { return std::move(texts_); }
+  std::vector<Text> take_reversed() && {
+    std::reverse(texts_.begin(), texts_.end());
+    return std::move(texts_);
+  }
+
+ private:
+  Heap& heap_;
+  std::vector<Text> texts_;
+};
+
 // Words separated by white space; splits from the right if `right`.
-std::vector<Text> split_words(const Text& text, int64_t most, bool right) {
-  std::vector<Text> words;
+Result<std::vector<Text>> split_words(const Call& call, int64_t most, bool right) {
+  const Text& text = call[0].text();
+  Parts words(call);
   const std::string_view view = text.view();
   if (right && most >= 0) {
     size_t end = stripped_end(view);
     while (end > 0) {
       if (most-- == 0) {
-        words.push_back(text.slice(0, end));
+        GEN_TRY(words.add(text.slice(0, end)));
         break;
       }
       size_t begin = end;
@@ -102,15 +125,14 @@ std::vector<Text> split_words(const Text& text, int64_t most, bool right) {
         if (is_space(utf8_next(view, &next))) break;
         begin = at;
       }
-      words.push_back(text.slice(begin, end));
+      GEN_TRY(words.add(text.slice(begin, end)));
       end = stripped_end(view.substr(0, begin));
     }
-    std::reverse(words.begin(), words.end());
-    return words;
+    return std::move(words).take_reversed();
   }
   for (size_t at = stripped_begin(view); at < view.size();) {
     if (most-- == 0) {
-      words.push_back(text.slice(at, view.size()));
+      GEN_TRY(words.add(text.slice(at, view.size())));
       break;
     }
     size_t end = at;
@@ -119,43 +141,44 @@ std::vector<Text> split_words(const Text& text, int64_t most, bool right) {
       if (is_space(utf8_next(view, &next))) break;
       end = next;
     }
-    words.push_back(text.slice(at, end));
+    GEN_TRY(words.add(text.slice(at, end)));
     at = end + stripped_begin(view.substr(end));
   }
-  return words;
+  return std::move(words).take();
 }
 
 Result<Value> split_at(const Call& call, bool right) {
   const Text& text = call[0].text();
   GEN_ASSIGN(int64_t most, integer_argument(call, 2, -1));
-  if (!call.given(1) || call[1].is(Kind::kNone))
-    return list_of(call, split_words(text, most, right));
+  if (!call.given(1) || call[1].is(Kind::kNone)) {
+    GEN_ASSIGN(auto words, split_words(call, most, right));
+    return list_of(call, std::move(words));
+  }
   GEN_TRY(need_text(call, 1));
   const std::string_view separator = call[1].view();
   if (separator.empty()) return error(Code::kInvalidArgument, "split at an empty text");
-  std::vector<Text> parts;
+  Parts parts(call);
   const std::string_view view = text.view();
   if (right) {
     size_t end = view.size();
     while (most-- != 0) {
       const size_t found = rfind_text(view.substr(0, end), separator);
       if (found == std::string_view::npos) break;
-      parts.push_back(text.slice(found + separator.size(), end));
+      GEN_TRY(parts.add(text.slice(found + separator.size(), end)));
       end = found;
     }
-    parts.push_back(text.slice(0, end));
-    std::reverse(parts.begin(), parts.end());
-  } else {
-    size_t begin = 0;
-    while (most-- != 0) {
-      const size_t found = find_text(view, separator, begin);
-      if (found == std::string_view::npos) break;
-      parts.push_back(text.slice(begin, found));
-      begin = found + separator.size();
-    }
-    parts.push_back(text.slice(begin, view.size()));
+    GEN_TRY(parts.add(text.slice(0, end)));
+    return list_of(call, std::move(parts).take_reversed());
   }
-  return list_of(call, std::move(parts));
+  size_t begin = 0;
+  while (most-- != 0) {
+    const size_t found = find_text(view, separator, begin);
+    if (found == std::string_view::npos) break;
+    GEN_TRY(parts.add(text.slice(begin, found)));
+    begin = found + separator.size();
+  }
+  GEN_TRY(parts.add(text.slice(begin, view.size())));
+  return list_of(call, std::move(parts).take());
 }
 
 Result<Value> split(const Call& call) { return split_at(call, false); }
@@ -163,7 +186,8 @@ Result<Value> rsplit(const Call& call) { return split_at(call, true); }
 
 Result<Value> splitlines(const Call& call) {
   GEN_ASSIGN(const bool keep, truth_argument(call, 1, false));
-  return list_of(call, split_lines(call[0].text(), keep));
+  GEN_ASSIGN(auto lines, split_lines(&call.evaluator.heap(), call[0].text(), keep));
+  return list_of(call, std::move(lines));
 }
 
 Result<Value> partition_at(const Call& call, bool right) {

@@ -170,7 +170,8 @@ Result<Value> word_wrap(const Call& call) {
   GEN_TRY(call.evaluator.work(16 * text.size()));
   GEN_TRY(call.evaluator.heap().charge(64 * text.size()));
   std::vector<Text> lines;
-  for (const Text& line : split_lines(text)) {
+  GEN_ASSIGN(const std::vector<Text> given, split_lines(&call.evaluator.heap(), text));
+  for (const Text& line : given) {
     const size_t before = lines.size();
     Wrapper(line, form).run(&lines);
     if (lines.size() == before) lines.emplace_back();  // white space only

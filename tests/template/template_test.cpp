@@ -6,6 +6,7 @@
 
 #include <clocale>
 #include <cstdio>
+#include <ctime>
 #include <string>
 
 #include "template/json.h"
