@@ -17,7 +17,8 @@ constexpr size_t kShortNeedle = 32;
 // The algorithm of Knuth, Morris and Pratt: linear for all texts.
 template <typename Iterator>
 size_t find_long(Iterator text, size_t n, Iterator needle, size_t m) {
-  std::vector<size_t> back(m, 0);  // [i]: longest proper border of the first i + 1
+  if (m > n) return std::string_view::npos;  // or a short text would cost what the needle does
+  std::vector<size_t> back(m, 0);            // [i]: longest proper border of the first i + 1
   const auto at = [](Iterator begin, size_t i) { return begin[static_cast<std::ptrdiff_t>(i)]; };
   for (size_t i = 1, k = 0; i < m; ++i) {
     while (k > 0 && at(needle, i) != at(needle, k)) k = back[k - 1];
@@ -160,8 +161,8 @@ Result<std::vector<Text>> split_lines(Heap* heap, const Text& text, bool keep) {
         (c >= 10 && c <= 13) || (c >= 28 && c <= 30) || c == 0x85 || c == 0x2028 || c == 0x2029;
     if (!breaks) continue;
     if (c == '\r' && at < view.size() && view[at] == '\n') ++at;
-    lines.push_back(text.slice(begin, keep ? at : end));
     GEN_TRY(heap->charge(sizeof(Text)));
+    lines.push_back(text.slice(begin, keep ? at : end));
     begin = at;
   }
   if (begin < view.size()) lines.push_back(text.slice(begin, view.size()));

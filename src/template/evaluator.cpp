@@ -188,10 +188,9 @@ Result<Value> Evaluator::eval_dict(const Expr& node) {
   for (size_t i = 0; i < node.args.size(); i += 2) {
     GEN_ASSIGN(const Value key, eval(*node.args[i]));
     GEN_ASSIGN(const Value value, eval(*node.args[i + 1]));
-    if (!hashable(key)) {
-      return error(Code::kInvalidArgument, "%s cannot be a key", type_name(key));
-    }
-    made->set(key, value);
+    GEN_ASSIGN(const bool can, can_be_key(key));
+    if (!can) return error(Code::kInvalidArgument, "%s cannot be a key", type_name(key));
+    GEN_TRY(set(made, key, value));
   }
   return Value::of(Kind::kDict, made);
 }
@@ -329,6 +328,33 @@ Result<bool> Evaluator::precedes(const Value& left, const Value& right) {
 }
 
 Result<Value> Evaluator::compare(Operator op, const Value& left, const Value& right) {
+Result<bool> Evaluator::can_be_key(const Value& value) {
+  Comparison limits;  // a million steps, and no more than are left
+  limits.steps = std::min(limits.steps, steps_left_);
+  const uint64_t given = limits.steps;
+  const bool can = hashable(value, &limits);
+  steps_left_ -= given - limits.steps;
+  if (limits.too_many && steps_left_ == 0) GEN_TRY(work());
+  return can;
+}
+
+Result<const Value*> Evaluator::find(const Dict& dict, const Value& key) {
+  Comparison limits;
+  limits.steps = steps_left_;
+  limits.stack = stack_;
+  const Value* const found = dict.find(key, &limits);
+  GEN_TRY(compared(limits));
+  return found;
+}
+
+Status Evaluator::set(Dict* dict, const Value& key, const Value& value) {
+  Comparison limits;
+  limits.steps = steps_left_;
+  limits.stack = stack_;
+  dict->set(key, value, &limits);
+  return compared(limits);
+}
+
   GEN_TRY(work());
   switch (op) {
     case Operator::kEqual:
@@ -347,15 +373,15 @@ Result<Value> Evaluator::compare(Operator op, const Value& left, const Value& ri
         GEN_TRY(work(right.view().size()));
         found = find_text(right.view(), left.view()) != std::string_view::npos;
       } else if (right.is(Kind::kDict)) {
-        if (!hashable(left)) {
-          return error(Code::kInvalidArgument, "%s cannot be a key", type_name(left));
-        }
-        GEN_TRY(work(right.dict().entries.size() * 16));
-        found = right.dict().find(left) != nullptr;
+        GEN_ASSIGN(const bool can, can_be_key(left));
+        if (!can) return error(Code::kInvalidArgument, "%s cannot be a key", type_name(left));
+        GEN_ASSIGN(const Value* const held, find(right.dict(), left));
+        found = held != nullptr;
       } else {
         const bool keys = right.is(Kind::kSequence) && right.sequence().form == Form::kKeys;
-        if (keys && !hashable(left)) {
-          return error(Code::kInvalidArgument, "%s cannot be a key", type_name(left));
+        if (keys) {
+          GEN_ASSIGN(const bool can, can_be_key(left));
+          if (!can) return error(Code::kInvalidArgument, "%s cannot be a key", type_name(left));
         }
         std::vector<Value> storage;
         GEN_ASSIGN(const auto values, items(right, &storage));
@@ -448,8 +474,10 @@ Result<Value> Evaluator::attribute(const Value& object, const std::string& name)
     }
     case Kind::kSelf:
       return block_of_self(name);
-    case Kind::kNamespace:
-      for (const auto& entry : static_cast<const Namespace&>(*object.object).entries) {
+    case Kind::kNamespace: {
+      const auto& entries = static_cast<const Namespace&>(*object.object).entries;
+      if (entries.size() > kFewNames) GEN_TRY(work(8 * entries.size()));
+      for (const auto& entry : entries) {
         if (entry.name == name) return entry.value;
       }
       return Value::undefined(&name, object.kind);
@@ -459,6 +487,7 @@ Result<Value> Evaluator::attribute(const Value& object, const std::string& name)
       const Cycler& cycler = static_cast<const Cycler&>(*object.object);
       if (name == "current") return cycler.values[cycler.at];
       const Builtin* const method = name == "next"    ? find_function(" cycler.next")
+    }
                                     : name == "reset" ? find_function(" cycler.reset")
                                                       : nullptr;
       if (method == nullptr) return Value::undefined(&name, object.kind);
@@ -479,9 +508,13 @@ Result<Value> Evaluator::attribute(const Value& object, const std::string& name)
 
 Result<Value> Evaluator::item(const Value& object, const Value& key) {
   if (object.is(Kind::kUndefined)) return undefined_error(object);
-  if (object.is(Kind::kDict) && hashable(key)) {
-    GEN_TRY(work(key.is(Kind::kString) ? 0 : object.dict().entries.size() * 64));
-    if (const Value* value = object.dict().find(key)) return *value;
+  if (object.is(Kind::kDict)) {
+    GEN_ASSIGN(const bool can, can_be_key(key));
+    const Value* held = nullptr;
+    if (can) {
+      GEN_ASSIGN(held, find(object.dict(), key));
+    }
+    if (held != nullptr) return *held;
   }
   const bool whole = key.is(Kind::kInt) || key.is(Kind::kBool);
   if (whole && object.is(Kind::kSequence)) {

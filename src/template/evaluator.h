@@ -111,6 +111,12 @@ class Evaluator {
   Result<Value> eval_items(const Expr& node);
   Result<Value> eval_dict(const Expr& node);
   Result<Value> eval_slice(const Expr& node);
+  /// The same for hashable(), and find() and set() of a dict.
+  Result<bool> can_be_key(const Value& value);
+  Result<const Value*> find(const Dict& dict, const Value& key);
+  Status set(Dict* dict, const Value& key, const Value& value);
+  /// Filters the values of a running loop until it has `count` of them or no more come.
+  Status look_ahead(const Loop& loop, size_t count);
   Result<Value> eval_call(const Expr& node);
   Result<Value> eval_filter(const Expr& node);
   Result<Value> eval_compare(const Expr& node);

@@ -48,7 +48,9 @@ Result<Value> range(const Call& call) {
 Status fill(const Call& call, const Value& from, Dict* to) {
   if (from.is(Kind::kDict)) {
     GEN_TRY(call.evaluator.heap().charge(from.dict().entries.size() * 2 * sizeof(Value)));
-    for (const auto& [key, value] : from.dict().entries) to->set(key, value);
+    for (const auto& [key, value] : from.dict().entries) {
+      GEN_TRY(call.evaluator.set(to, key, value));
+    }
     return {};
   }
   if (from.is(Kind::kUndefined)) return undefined_error(from);
@@ -58,11 +60,11 @@ Status fill(const Call& call, const Value& from, Dict* to) {
     std::vector<Value> inner;
     GEN_ASSIGN(const auto both, call.evaluator.items(pair, &inner));
     if (both.size() != 2) return error(Code::kInvalidArgument, "a dict is made of pairs");
-    if (!hashable(both[0]))
-      return error(Code::kInvalidArgument, "%s cannot be a key", type_name(both[0]));
+    GEN_ASSIGN(const bool can, call.evaluator.can_be_key(both[0]));
+    if (!can) return error(Code::kInvalidArgument, "%s cannot be a key", type_name(both[0]));
     GEN_TRY(call.evaluator.heap().charge(2 * sizeof(Value)));
-    GEN_TRY(call.evaluator.work(both[0].is(Kind::kString) ? 0 : to->entries.size() * 64));
-    to->set(both[0], both[1]);
+    GEN_TRY(call.evaluator.work());
+    GEN_TRY(call.evaluator.set(to, both[0], both[1]));
   }
   return {};
 }
@@ -161,9 +163,10 @@ constexpr Builtin kFunctions[] = {
 };
 
 Result<Value> get(const Call& call) {
-  if (!hashable(call[1]))
-    return error(Code::kInvalidArgument, "%s cannot be a key", type_name(call[1]));
-  if (const Value* value = call[0].dict().find(call[1])) return *value;
+  GEN_ASSIGN(const bool can, call.evaluator.can_be_key(call[1]));
+  if (!can) return error(Code::kInvalidArgument, "%s cannot be a key", type_name(call[1]));
+  GEN_ASSIGN(const Value* const value, call.evaluator.find(call[0].dict(), call[1]));
+  if (value != nullptr) return *value;
   return call.given(2) ? call[2] : Value::none();
 }
 

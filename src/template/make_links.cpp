@@ -241,11 +241,12 @@ Word parted(const Text& word) {
        {std::pair<std::string_view, std::string_view>{"(", ")"}, {"<", ">"}, {"&lt;", "&gt;"}}) {
     const size_t opened = count(made.middle.view(), open);
     if (opened <= count(made.middle.view(), close)) continue;
+    size_t behind = 0;
     for (size_t n = std::min(opened, count(made.tail.view(), close)); n > 0; --n) {
-      const size_t behind = made.tail.view().find(close) + close.size();
-      made.middle.append(made.tail, 0, behind);
-      made.tail = made.tail.slice(behind, made.tail.size());
+      behind = made.tail.view().find(close, behind) + close.size();
     }
+    made.middle.append(made.tail, 0, behind);
+    made.tail = made.tail.slice(behind, made.tail.size());
   }
   return made;
 }

@@ -211,12 +211,11 @@ Result<Value> unique(const Call& call) {
     GEN_ASSIGN(Value key,
                at_path(call, value, call.given(2) ? call[2] : Value::missing(), Value::missing()));
     GEN_ASSIGN(key, folded(call, key, sensitive));
-    if (!hashable(key))
-      return error(Code::kInvalidArgument, "%s cannot be told apart", type_name(key));
-    GEN_TRY(call.evaluator.work(key.is(Kind::kString) ? 0 : seen->entries.size() * 64));
-    if (seen->find(key) != nullptr) continue;
-    seen->set(key, Value::none());
-    kept.push_back(value);
+    GEN_ASSIGN(const bool can, call.evaluator.can_be_key(key));
+    if (!can) return error(Code::kInvalidArgument, "%s cannot be told apart", type_name(key));
+    const size_t before = seen->entries.size();
+    GEN_TRY(call.evaluator.set(seen, key, Value::none()));
+    if (seen->entries.size() > before) kept.push_back(value);
   }
   return row(call, Form::kGenerator, std::move(kept));
 }

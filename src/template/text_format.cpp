@@ -64,11 +64,13 @@ std::string grouped(const std::string& digits, const Layout& form, int64_t width
   const char* const all = size == 3 ? "0123456789" : "0123456789abcdefABCDEF";
   const size_t end = std::min(digits.find_first_not_of(all, prefix), digits.size());
   std::string whole = digits.substr(prefix, end - prefix);
-  const auto missing = [&] {
-    const size_t commas = whole.empty() ? 0 : (whole.size() - 1) / size;
-    return width - static_cast<int64_t>(prefix + whole.size() + commas + digits.size() - end);
+  const auto missing = [&](size_t count) {
+    const size_t commas = (count - 1) / size;
+    return width - static_cast<int64_t>(prefix + count + commas + digits.size() - end);
   };
-  while (!whole.empty() && missing() > 0) whole.insert(whole.begin(), '0');
+  size_t filled = whole.size();
+  while (!whole.empty() && missing(filled) > 0) ++filled;
+  whole.insert(0, filled - whole.size(), '0');
   std::string made = digits.substr(0, prefix);
   for (size_t i = 0; i < whole.size(); ++i) {
     if (i > 0 && (whole.size() - i) % size == 0) made += form.comma;

@@ -288,8 +288,8 @@ Result<Value> count(const Call& call) {
   const std::string_view what = call[1].view();
   if (what.empty()) return Value::of(static_cast<int64_t>(count_characters(view)) + 1);
   int64_t times = 0;
-  for (size_t at = view.find(what); at != std::string_view::npos;
-       at = view.find(what, at + what.size()))
+  for (size_t at = find_text(view, what); at != std::string_view::npos;
+       at = find_text(view, what, at + what.size()))
     ++times;
   return Value::of(times);
 }

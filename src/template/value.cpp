@@ -25,19 +25,24 @@ const Value* Dict::find(std::string_view key) const noexcept {
   return nullptr;
 }
 
-const Value* Dict::find(const Value& key) const noexcept {
-  if (key.is(Kind::kString)) return find(key.view());
+const Value* Dict::find(const Value& key, Comparison* limits) const noexcept {
+  if (key.is(Kind::kString)) {
+    const bool within = limits == nullptr || limits->step(key.view().size());
+    return within ? find(key.view()) : nullptr;
+  }
   for (const auto& [name, value] : entries) {
-    if (equal(name, key)) return &value;
+    if (equal(name, key, limits)) return &value;
+    if (limits != nullptr && limits->exceeded()) break;
   }
   return nullptr;
 }
 
-void Dict::set(const Value& key, const Value& value) {
-  if (const Value* held = find(key)) {
+void Dict::set(const Value& key, const Value& value, Comparison* limits) {
+  if (const Value* held = find(key, limits)) {
     *const_cast<Value*>(held) = value;
     return;
   }
+  if (limits != nullptr && limits->exceeded()) return;
   entries.emplace_back(key, value);
   if (entries.size() < kIndexedFrom) return;
   for (size_t i = index.empty() ? 0 : entries.size() - 1; i < entries.size(); ++i) {
@@ -158,7 +163,7 @@ bool equal_within(const Value& left, const Value& right, Comparison& limits) noe
       ++limits.depth;
       bool same = true;
       for (size_t i = 0; same && i < a.entries.size(); ++i) {
-        const Value* const other = b.find(a.entries[i].first);
+        const Value* const other = b.find(a.entries[i].first, &limits);
         same = other != nullptr && equal_within(a.entries[i].second, *other, limits);
       }
       --limits.depth;
@@ -206,7 +211,7 @@ Result<bool> less_within(const Value& left, const Value& right, Comparison& limi
 bool equal(const Value& left, const Value& right, Comparison* limits) noexcept {
   Comparison own;
   Comparison& used = limits != nullptr ? *limits : own;
-  return equal_within(left, right, used) && !used.too_many && !used.too_deep;
+  return equal_within(left, right, used) && !used.exceeded();
 }
 
 Result<bool> less(const Value& left, const Value& right, Comparison* limits) {
@@ -233,9 +238,9 @@ bool hashable_within(const Value& value, Comparison& limits) noexcept {
 
 }  // namespace
 
-bool hashable(const Value& value) noexcept {
-  Comparison limits;
-  return hashable_within(value, limits);
+bool hashable(const Value& value, Comparison* limits) noexcept {
+  Comparison own;
+  return hashable_within(value, limits != nullptr ? *limits : own);
 }
 
 const char* type_name(const Value& value) noexcept {

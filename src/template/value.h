@@ -55,6 +55,7 @@ struct Loop;
 struct Cycler;
 struct Joiner;
 struct Builtin;
+struct Comparison;
 
 struct Value {
   Kind kind = Kind::kUndefined;
@@ -148,9 +149,10 @@ struct Dict final : Object {
   std::unordered_map<std::string_view, size_t> index;  // of text keys, once there are many
 
   [[nodiscard]] const Value* find(std::string_view key) const noexcept;
-  [[nodiscard]] const Value* find(const Value& key) const noexcept;
-  /// Replaces the value of a key that is there.
-  void set(const Value& key, const Value& value);
+  /// Null, too, for what takes more than `limits`, or than a million steps a key without any.
+  [[nodiscard]] const Value* find(const Value& key, Comparison* limits = nullptr) const noexcept;
+  /// Replaces the value of a key that is there. Nothing if finding it takes more than `limits`.
+  void set(const Value& key, const Value& value, Comparison* limits = nullptr);
 };
 
 struct Namespace final : Object {
@@ -244,6 +246,7 @@ struct Comparison {
   bool step(size_t bytes = 0) noexcept {
     const uint64_t cost = 1 + bytes / 64;
     too_many = too_many || cost > steps;
+  [[nodiscard]] bool exceeded() const noexcept { return too_many || too_deep; }
     if (!too_many) steps -= cost;
     return !too_many;
   }
@@ -254,8 +257,9 @@ struct Comparison {
 bool equal(const Value& left, const Value& right, Comparison* limits = nullptr) noexcept;
 /// As Python's <. kInvalidArgument for what has no order.
 Result<bool> less(const Value& left, const Value& right, Comparison* limits = nullptr);
-/// Whether it can be a key.
-bool hashable(const Value& value) noexcept;
+/// Whether it can be a key. What takes more than `limits`, or than a million steps without any,
+/// cannot.
+bool hashable(const Value& value, Comparison* limits = nullptr) noexcept;
 /// "str", "list", … as messages name it.
 const char* type_name(const Value& value) noexcept;
 /// Numbers and truth values as a double; others 0.

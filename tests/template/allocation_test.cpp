@@ -34,7 +34,7 @@ TEST(TemplateAllocation, BigIntegersAreReadInPlace) {
   EXPECT_TRUE(same);
 }
 
-// Bytes that a rendering within 2 MB takes; the status is for the caller to see.
+// Bytes that a rendering takes whose limit is 2 MB.
 size_t bytes_of(const std::string& source, Code expected, const Variables& variables = {}) {
   auto compiled = Template::compile(source);
   EXPECT_TRUE(compiled.ok()) << compiled.status().message();
@@ -88,6 +88,15 @@ TEST(TemplateAllocation, PartsAreChargedWhileTextsAreSplit) {
         "{{ ('a\n'*200000)|pprint }}"}) {
     EXPECT_LT(bytes_of(source, Code::kOutOfRange), kBound) << source;
   }
+}
+
+// Neither a needle that is longer than the text nor brackets behind an address take much.
+TEST(TemplateAllocation, SearchesTakeWhatTheirTextTakes) {
+  EXPECT_LT(bytes_of("{% set n = 'a' * 900000 %}{% for i in range(100) %}{{ 'b'.find(n) }}"
+                     "{{ 'b'.rfind(n) }}{% endfor %}",
+                     Code::kOk),
+            kBound);
+  EXPECT_LT(bytes_of("{{ ('x' ~ '(' * 9000 ~ 'y' ~ ')' * 9000)|urlize }}", Code::kOk), kBound);
 }
 
 }  // namespace

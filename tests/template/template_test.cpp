@@ -235,6 +235,57 @@ TEST(Template, NothingTakesForever) {
   EXPECT_EQ(code(names), Code::kOutOfRange);
 }
 
+// Values that are looked for among keys and names cost steps.
+TEST(Template, LookUpsCountAsSteps) {
+  const auto code = [](const std::string& source, uint64_t steps) {
+    Limits limits;
+    limits.steps = steps;
+    return status_of(source, limits).code();
+  };
+  const auto numbers = [](int count) {
+    std::string made = "{0: 0";
+    for (int i = 1; i < count; ++i) made += ", " + std::to_string(i) + ": 0";
+    return made + "}";
+  };
+  const std::string tuple = "{% set t = (0,) * 9000 %}{% set d = {} %}";
+  for (const char* const use : {"d[t]", "d.get(t)", "t in d", "t in d.keys()", "{t: 1}",
+                                "dict([(t, 1)])", "[t]|unique|list"}) {
+    EXPECT_EQ(code(tuple + "{% for i in range(200) %}{% if " + use + " %}{% endif %}{% endfor %}",
+                   1'000'000),
+              Code::kOutOfRange)
+        << use;
+  }
+  EXPECT_EQ(code("{{ " + numbers(1000) + "|length }}", 700'000), Code::kOk);
+  EXPECT_EQ(code("{{ " + numbers(1000) + "|length }}", 400'000), Code::kOutOfRange);
+  EXPECT_EQ(code("{{ dict(" + numbers(1000) + ")|length }}", 700'000), Code::kOutOfRange);
+  EXPECT_EQ(code("{{ " + numbers(1000) + " == " + numbers(1000) + " }}", 1'300'000),
+            Code::kOutOfRange);
+  std::string names = "a0=0";
+  for (int i = 1; i < 1000; ++i) names += ", a" + std::to_string(i) + "=0";
+  EXPECT_EQ(code("{% set ns = namespace(" + names +
+                     ") %}{% for i in range(1000) %}{{ ns.a999 }}{% endfor %}",
+                 100'000),
+            Code::kOutOfRange);
+  EXPECT_EQ(code("{% set d = dict(" + names +
+                     ") %}{% set k = 'k' * 100000 %}"
+                     "{% for i in range(100) %}{% if k in d %}{% endif %}{% endfor %}",
+                 100'000),
+            Code::kOutOfRange);
+}
+
+// Where a part of the needle is everywhere, counting looked at all of it at each place; grouping
+// moved the digits for each zero.
+TEST(Template, CountingAndGroupingAreLinear) {
+  const std::clock_t before = std::clock();
+  EXPECT_EQ(marked("{{ ('a' * 1000000).count('a' * 500000 ~ 'b') }}", "{}"), "0");
+  EXPECT_LT(std::clock() - before, 2 * CLOCKS_PER_SEC);
+  std::string ones = "1";
+  for (int i = 1; i < 200; ++i) ones += ", 1";
+  const std::clock_t then = std::clock();
+  EXPECT_EQ(marked("{{ ('{:0100000,}' * 200).format(" + ones + ")|length }}", "{}"), "20000200");
+  EXPECT_LT(std::clock() - then, 2 * CLOCKS_PER_SEC);
+}
+
 // Long needles are looked for in another way than short ones.
 TEST(Template, LongTextsAreFound) {
   const std::string body = "{% set a = 'ab' * 40 %}{% set t = 'x' ~ a ~ a ~ 'c' ~ a ~ 'y' %}";
