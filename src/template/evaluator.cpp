@@ -435,6 +435,7 @@ Result<std::span<const Value>> Evaluator::items(const Value& value, std::vector<
     case Kind::kLoop: {
       const Loop& loop = static_cast<const Loop&>(*value.object);
       return loop.values.subspan(std::min(loop.index + 1, loop.values.size()));
+      GEN_TRY(look_ahead(loop, SIZE_MAX));
     }
     default:
       break;

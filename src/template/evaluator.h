@@ -53,8 +53,18 @@ struct Method final : Object {
   const Builtin* builtin = nullptr;
 };
 
+/// What the filter of a loop has taken, and what it has not seen yet: it runs between the bodies.
+struct LoopFilter {
+  const Stmt& stmt;
+  Scope* scope;  // around the loop
+  std::span<const Value> rest;
+  std::vector<Value> kept = {};
+  bool running = false;
+};
+
 struct Loop final : Object {
-  mutable std::span<const Value> values;
+  mutable std::span<const Value> values;  // with a filter: those that it has taken so far
+  mutable LoopFilter* filter = nullptr;   // while the loop runs
   mutable size_t index = 0;
   mutable Value changed = Value::missing();
   size_t depth = 0;
@@ -101,6 +111,12 @@ class Evaluator {
   /// equal() and less() of value.h with the remaining steps.
   Result<bool> equals(const Value& left, const Value& right);
   Result<bool> precedes(const Value& left, const Value& right);
+  /// The same for hashable(), and find() and set() of a dict.
+  Result<bool> can_be_key(const Value& value);
+  Result<const Value*> find(const Dict& dict, const Value& key);
+  Status set(Dict* dict, const Value& key, const Value& value);
+  /// Filters the values of a running loop until it has `count` of them or no more come.
+  Status look_ahead(const Loop& loop, size_t count);
 
  private:
   Status compared(const Comparison& limits) noexcept;
@@ -111,12 +127,6 @@ class Evaluator {
   Result<Value> eval_items(const Expr& node);
   Result<Value> eval_dict(const Expr& node);
   Result<Value> eval_slice(const Expr& node);
-  /// The same for hashable(), and find() and set() of a dict.
-  Result<bool> can_be_key(const Value& value);
-  Result<const Value*> find(const Dict& dict, const Value& key);
-  Status set(Dict* dict, const Value& key, const Value& value);
-  /// Filters the values of a running loop until it has `count` of them or no more come.
-  Status look_ahead(const Loop& loop, size_t count);
   Result<Value> eval_call(const Expr& node);
   Result<Value> eval_filter(const Expr& node);
   Result<Value> eval_compare(const Expr& node);

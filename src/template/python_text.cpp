@@ -179,6 +179,7 @@ Status append_repr(Evaluator& evaluator, const Value& value, Text* out, int dept
       return {};
     case Kind::kLoop: {
       const Loop& loop = static_cast<const Loop&>(*value.object);
+      GEN_TRY(evaluator.look_ahead(loop, SIZE_MAX));
       out->append("<LoopContext " + std::to_string(loop.index + 1) + "/" +
                       std::to_string(loop.values.size()) + ">",
                   Writer::kTemplate);
@@ -189,8 +190,8 @@ Status append_repr(Evaluator& evaluator, const Value& value, Text* out, int dept
       out->append("<Namespace {", Writer::kTemplate);
       for (size_t i = 0; i < entries.size(); ++i) {
         if (i > 0) out->append(", ", Writer::kTemplate);
-        append_quoted(Text(entries[i].name, entries[i].writer), out);
         GEN_TRY(evaluator.heap().charge(entries[i].name.size()));
+        append_quoted(Text(entries[i].name, entries[i].writer), out);
         out->append(": ", Writer::kTemplate);
         GEN_TRY(append_repr(evaluator, entries[i].value, out, depth + 1));
       }

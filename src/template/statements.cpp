@@ -220,37 +220,32 @@ Status Evaluator::exec_loop(const Stmt& stmt, const Value& over, size_t depth, F
     scope->values.clear();
     scope_ = scope;
   };
-  std::vector<Value> kept;
+  const bool filtered = stmt.exprs[1] != nullptr;
+  LoopFilter filter{stmt, outer, values};
   Status status;
-  if (stmt.exprs[1]) {
-    for (const Value& value : values) {
-      enter();
-      status = assign(stmt.target, value);
-      if (!status.ok()) break;
-      Result<Value> condition = eval(*stmt.exprs[1]);
-      status = condition.status();
-      if (!status.ok()) break;
-      if (truthy(*condition)) kept.push_back(value);
-    }
-    values = kept;
-  }
   Loop* const loop = heap_.make<Loop>();
-  loop->values = values;
+  if (filtered) {
+    loop->filter = &filter;
+  } else {
+    loop->values = values;
+  }
   loop->depth = depth;
   loop->stmt = stmt.recursive ? &stmt : nullptr;
   loop->scope = outer;
   bool completed = false;  // an iteration ran without break and continue, so else is skipped
-  for (size_t i = 0; i < values.size() && status.ok(); ++i) {
+  for (size_t i = 0; status.ok(); ++i) {
+    status = look_ahead(*loop, i + 1);
+    if (!status.ok() || i >= loop->values.size()) break;
     loop->index = i;
     enter();
     assign_name(loop_name_, Value::of(Kind::kLoop, loop));
     status = work();
-    if (status.ok()) status = assign(stmt.target, values[i]);
+    if (status.ok()) status = assign(stmt.target, loop->values[i]);
     Flow inner = Flow::kOn;
     if (status.ok()) status = exec(stmt.bodies[0], &inner);
     completed |= inner == Flow::kOn;
     if (inner == Flow::kBreak) {
-      if (!stmt.exprs[1]) give_back(over, values.size() - i - 1);
+      give_back(over, filtered ? filter.rest.size() : values.size() - i - 1);
       break;
     }
   }
@@ -258,13 +253,48 @@ Status Evaluator::exec_loop(const Stmt& stmt, const Value& over, size_t depth, F
     enter();
     status = exec(stmt.bodies[1], flow);
   }
-  loop->values = {};  // values and outer scope are not valid after the loop
+  loop->values = {};  // values, filter and outer scope are not valid after the loop
+  loop->filter = nullptr;
   loop->stmt = nullptr;
   scope_ = outer;
   return status;
 }
 
+Status Evaluator::look_ahead(const Loop& loop, size_t count) {
+  LoopFilter* const filter = loop.filter;
+  if (filter == nullptr || filter->kept.size() >= count) return {};
+  if (filter->running) {
+    return error(Code::kInvalidArgument, "the filter of a loop waits for what it filters");
+  }
+  Scope local;
+  Scope* const outer = std::exchange(scope_, &local);
+  filter->running = true;
+  Status status;
+  while (status.ok() && filter->kept.size() < count && !filter->rest.empty()) {
+    const Value value = filter->rest.front();
+    filter->rest = filter->rest.subspan(1);
+    local.enter(filter->scope);
+    local.values.clear();
+    status = assign(filter->stmt.target, value);
+    if (!status.ok()) break;
+    Result<Value> condition = eval(*filter->stmt.exprs[1]);
+    status = condition.status();
+    if (!status.ok() || !truthy(*condition)) continue;
+    status = heap_.charge(sizeof(Value));
+    filter->kept.push_back(value);
+  }
+  filter->running = false;
+  scope_ = outer;
+  loop.values = filter->kept;
+  return status;
+}
+
 Result<Value> Evaluator::loop_attribute(const Loop& loop, const std::string& name) {
+  if (name == "last" || name == "nextitem") {
+    GEN_TRY(look_ahead(loop, loop.index + 2));
+  } else if (name == "length" || name == "revindex" || name == "revindex0") {
+    GEN_TRY(look_ahead(loop, SIZE_MAX));
+  }
   const auto count = static_cast<int64_t>(loop.values.size());
   const auto index = static_cast<int64_t>(loop.index);
   if (name == "index0") return Value::of(index);

@@ -107,6 +107,13 @@ TEMPLATES = [
     # unknown names where they are not met
     "{% if no %}{{ s|from_json }}{% endif %}ok", "{{ (s|from_json) if no else 'ok' }}" , "{% if t %}{{ s is strange }}{% endif %}",
     "{% macro m(a) %}{{ kwargs }}{% endmacro %}{{ m(b=1) }}{% call m(1) %}{% endcall %}{{ m }}", "{% set n = namespace(a=1, b='x') %}{{ n }}{% for x in l %}{{ loop }}{% endfor %}",
+    # filters of loops run between the bodies
+    "{% set ns=namespace(n=0) %}{% for x in [1,2,3] if ns.n < 1 %}{{ x }}{% set ns.n = ns.n+1 %}{% endfor %}",
+    "{% set ns=namespace(s='') %}{% macro m(x) %}{% set ns.s = ns.s ~ x %}{{ 1 if x != 2 }}{% endmacro %}{% for x in [1,2,3,4] if m(x) %}{{ x }}[{{ ns.s }}{{ loop.last }}{{ ns.s }}{{ loop.nextitem }}{{ loop.previtem }}]{% endfor %}{{ ns.s }}",
+    "{% set ns=namespace(s='') %}{% macro m(x) %}{% set ns.s = ns.s ~ x %}{{ 1 if x != 2 }}{% endmacro %}{% for x in [1,2,3,4] if m(x) %}{{ x }}[{{ ns.s }}{{ loop.index }}{{ loop.first }}{{ loop.revindex }}{{ ns.s }}{{ loop.length }}{{ loop.revindex0 }}]{% endfor %}",
+    "{% set ns=namespace(s='') %}{% macro m(x) %}{% set ns.s = ns.s ~ x %}{{ 1 if x != 2 }}{% endmacro %}{% for x in [1,2,3,4] if m(x) %}{{ x }}{{ loop }}{{ ns.s }}{{ loop|length }}{% endfor %}{% for x in [] if m(x) %}{% else %}none{% endfor %}{% for x in [2, 2] if m(x) %}{% else %}none{% endfor %}",
+    "{% set g = [1,2,3,4]|map('int') %}{% for x in g if x != 2 %}{{ x }}{% break %}{% endfor %}{{ g|list }}", "{% set g = [1,2,3,4]|map('int') %}{% for x in g if x != 2 %}{{ x }}{{ loop.last }}{% break %}{% endfor %}{{ g|list }}",
+    "{% for x in [1, 2] if x.y.z %}{% endfor %}", "{% for x in [1, 0] if 4 // x %}{{ x }}{% break %}{% endfor %}", "{% for x in [1, 0] if 4 // x %}{{ x }}{% endfor %}", "{% for x in [[1, [2]], [3, []]] if x recursive %}{{ x[0] }}{{ loop.last }}{% if x[1] %}{{ loop([x[1], [5, []]]) }}{% endif %}{% endfor %}",
     # refused
     "{% filter length %}{{ s }}{% endfilter %}",
     "{% if t %}", "{% endif %}", "{% for x in 5 %}{% endfor %}", "{% for a, b in l %}{% endfor %}", "{% unknown %}", "{% set x.y = 1 %}", "{% set 1 = 2 %}", "{% set true = 2 %}", "{{ s", "{% if t", "{# x", "{% raw %}x", "{% macro m() %}{% endmacro %}{{ m(1) }}", "{% macro m() %}{% endmacro %}{{ m(a=1) }}", "{% macro m(a=1, b) %}{% endmacro %}", "{% break %}", "{% set a, b = l %}",
