@@ -472,6 +472,10 @@ Result<Value> Evaluator::attribute(const Value& object, const std::string& name)
         if (name == "step") return bounds.step;
       }
       return Value::undefined(&name, object.kind);
+      if (object.is(Kind::kSequence) && object.sequence().grouped) {
+        if (name == "grouper") return object.sequence().values[0];
+        if (name == "list") return object.sequence().values[1];
+      }
     }
     case Kind::kSelf:
       return block_of_self(name);

@@ -385,7 +385,7 @@ Result<Value> slices(const Call& call) {
   return row(call, Form::kGenerator, std::move(rows));
 }
 
-// Groups print as pairs; Jinja's .grouper and .list are entries of a namespace here.
+// Groups are pairs whose parts have names, too.
 Result<Value> groupby(const Call& call) {
   GEN_ASSIGN(const auto values, values_of(call, call[0]));
   GEN_ASSIGN(const bool sensitive, truth_argument(call, 3, false));
@@ -408,7 +408,7 @@ Result<Value> groupby(const Call& call) {
     }
     GEN_ASSIGN(const Value name, at_path(call, members[0], call[1], standard));
     GEN_ASSIGN(const Value all, row(call, Form::kList, std::move(members)));
-    GEN_ASSIGN(const Value group, call.evaluator.heap().tuple(name, all));
+    GEN_ASSIGN(const Value group, call.evaluator.heap().group(name, all));
     groups.push_back(group);
     begin = end;
   }

@@ -66,6 +66,15 @@ Result<Value> Heap::sequence(Form form, std::vector<Value> values) {
   return Value::of(Kind::kSequence, made);
 }
 
+Result<Value> Heap::group(const Value& grouper, const Value& list) {
+  GEN_TRY(charge(sizeof(Sequence) + 2 * sizeof(Value)));
+  Sequence* const made = make<Sequence>();
+  made->form = Form::kTuple;
+  made->values = {grouper, list};
+  made->grouped = true;
+  return Value::of(Kind::kSequence, made);
+}
+
 Result<Value> Heap::range(const RangeBounds& bounds, std::vector<Value> values) {
   GEN_TRY(charge(sizeof(RangeBounds) + sizeof(Sequence) + values.size() * sizeof(Value)));
   RangeBounds* const kept = make<RangeBounds>();

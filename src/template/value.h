@@ -140,6 +140,7 @@ struct Sequence final : Object {
   Form form = Form::kList;
   std::vector<Value> values;
   const RangeBounds* bounds = nullptr;  // of a range
+  bool grouped = false;      // by groupby: a tuple whose values are .grouper and .list, too
   mutable size_t taken = 0;  // of a generator: what is gone, as Python's gives each value once
 };
 
@@ -222,6 +223,8 @@ class Heap {
   Result<Value> tuple(const Value& first, const Value& second) {
     return sequence(Form::kTuple, {first, second});
   }
+  /// A tuple whose parts are .grouper and .list, too.
+  Result<Value> group(const Value& grouper, const Value& list);
 
  private:
   Status spend_all() noexcept {
@@ -243,10 +246,10 @@ struct Comparison {
   bool too_many = false;  // then the answer means nothing
   bool too_deep = false;
 
+  [[nodiscard]] bool exceeded() const noexcept { return too_many || too_deep; }
   bool step(size_t bytes = 0) noexcept {
     const uint64_t cost = 1 + bytes / 64;
     too_many = too_many || cost > steps;
-  [[nodiscard]] bool exceeded() const noexcept { return too_many || too_deep; }
     if (!too_many) steps -= cost;
     return !too_many;
   }

@@ -114,6 +114,8 @@ TEMPLATES = [
     "{% set ns=namespace(s='') %}{% macro m(x) %}{% set ns.s = ns.s ~ x %}{{ 1 if x != 2 }}{% endmacro %}{% for x in [1,2,3,4] if m(x) %}{{ x }}{{ loop }}{{ ns.s }}{{ loop|length }}{% endfor %}{% for x in [] if m(x) %}{% else %}none{% endfor %}{% for x in [2, 2] if m(x) %}{% else %}none{% endfor %}",
     "{% set g = [1,2,3,4]|map('int') %}{% for x in g if x != 2 %}{{ x }}{% break %}{% endfor %}{{ g|list }}", "{% set g = [1,2,3,4]|map('int') %}{% for x in g if x != 2 %}{{ x }}{{ loop.last }}{% break %}{% endfor %}{{ g|list }}",
     "{% for x in [1, 2] if x.y.z %}{% endfor %}", "{% for x in [1, 0] if 4 // x %}{{ x }}{% break %}{% endfor %}", "{% for x in [1, 0] if 4 // x %}{{ x }}{% endfor %}", "{% for x in [[1, [2]], [3, []]] if x recursive %}{{ x[0] }}{{ loop.last }}{% if x[1] %}{{ loop([x[1], [5, []]]) }}{% endif %}{% endfor %}",
+    # groups by name
+    "{% for g in rows|groupby('v') %}{{ g.grouper }}:{{ g.list|length }}{{ g['grouper'] }}{{ g[0] }}{{ g.count(1) }}{{ g.x is defined }} {% endfor %}", "{% for a, b in rows|groupby('n') %}{{ a }}{{ b|length }}{% endfor %}{{ rows|groupby('v')|map(attribute='grouper')|list }}{{ rows|groupby('v')|map(attribute='list')|map('length')|list }}", "{{ ((rows|groupby('v'))[0] + (1,)).grouper is defined }}{{ (rows|groupby('v'))[0] == (1, [rows[1]]) }}",
     # refused
     "{% filter length %}{{ s }}{% endfilter %}",
     "{% if t %}", "{% endif %}", "{% for x in 5 %}{% endfor %}", "{% for a, b in l %}{% endfor %}", "{% unknown %}", "{% set x.y = 1 %}", "{% set 1 = 2 %}", "{% set true = 2 %}", "{{ s", "{% if t", "{# x", "{% raw %}x", "{% macro m() %}{% endmacro %}{{ m(1) }}", "{% macro m() %}{% endmacro %}{{ m(a=1) }}", "{% macro m(a=1, b) %}{% endmacro %}", "{% break %}", "{% set a, b = l %}",
