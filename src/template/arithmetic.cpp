@@ -200,7 +200,13 @@ Result<Value> arithmetic(Evaluator& evaluator, Operator op, const Value& left, c
     if (is_integer(left) && is_integer(right)) {
       GEN_ASSIGN(made, integers(op, integer_of(left), integer_of(right)));
     } else {
-      GEN_ASSIGN(made, floats(op, as_double(left), as_double(right)));
+      if (!left.is(Kind::kFloat) && !right.is(Kind::kFloat)) return overflow();
+      const double a = as_double(left);
+      const double b = as_double(right);
+      const bool too_big =
+          (left.is(Kind::kBigInt) && std::isinf(a)) || (right.is(Kind::kBigInt) && std::isinf(b));
+      if (too_big) return error(Code::kOutOfRange, "an integer is too large for a float");
+      GEN_ASSIGN(made, floats(op, a, b));
     }
     made.by_user = left.by_user || right.by_user;
     return made;

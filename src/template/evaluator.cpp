@@ -144,6 +144,7 @@ Result<Value> Evaluator::eval_inner(const Expr& node) {
     }
     case ExprKind::kPlus: {
       GEN_ASSIGN(const Value value, eval(*node.args[0]));
+      if (value.is(Kind::kBigInt)) return value;
       return arithmetic(*this, Operator::kSubtract, value, Value::of(int64_t{0}));
     }
     case ExprKind::kAnd:
@@ -327,7 +328,6 @@ Result<bool> Evaluator::precedes(const Value& left, const Value& right) {
   return below;
 }
 
-Result<Value> Evaluator::compare(Operator op, const Value& left, const Value& right) {
 Result<bool> Evaluator::can_be_key(const Value& value) {
   Comparison limits;  // a million steps, and no more than are left
   limits.steps = std::min(limits.steps, steps_left_);
@@ -355,6 +355,7 @@ Status Evaluator::set(Dict* dict, const Value& key, const Value& value) {
   return compared(limits);
 }
 
+Result<Value> Evaluator::compare(Operator op, const Value& left, const Value& right) {
   GEN_TRY(work());
   switch (op) {
     case Operator::kEqual:
@@ -434,8 +435,8 @@ Result<std::span<const Value>> Evaluator::items(const Value& value, std::vector<
     }
     case Kind::kLoop: {
       const Loop& loop = static_cast<const Loop&>(*value.object);
-      return loop.values.subspan(std::min(loop.index + 1, loop.values.size()));
       GEN_TRY(look_ahead(loop, SIZE_MAX));
+      return loop.values.subspan(std::min(loop.index + 1, loop.values.size()));
     }
     default:
       break;
@@ -471,11 +472,11 @@ Result<Value> Evaluator::attribute(const Value& object, const std::string& name)
         if (name == "stop") return bounds.end;
         if (name == "step") return bounds.step;
       }
-      return Value::undefined(&name, object.kind);
       if (object.is(Kind::kSequence) && object.sequence().grouped) {
         if (name == "grouper") return object.sequence().values[0];
         if (name == "list") return object.sequence().values[1];
       }
+      return Value::undefined(&name, object.kind);
     }
     case Kind::kSelf:
       return block_of_self(name);
@@ -486,13 +487,13 @@ Result<Value> Evaluator::attribute(const Value& object, const std::string& name)
         if (entry.name == name) return entry.value;
       }
       return Value::undefined(&name, object.kind);
+    }
     case Kind::kLoop:
       return loop_attribute(static_cast<const Loop&>(*object.object), name);
     case Kind::kCycler: {
       const Cycler& cycler = static_cast<const Cycler&>(*object.object);
       if (name == "current") return cycler.values[cycler.at];
       const Builtin* const method = name == "next"    ? find_function(" cycler.next")
-    }
                                     : name == "reset" ? find_function(" cycler.reset")
                                                       : nullptr;
       if (method == nullptr) return Value::undefined(&name, object.kind);

@@ -78,14 +78,15 @@ Result<Value> escaped(const Call& call) {
   return Value::of(call[0].is(Kind::kString) && call[0].string().markup);
 }
 
-Result<Value> remainder(const Call& call, int64_t by, int64_t wanted) {
+Result<Value> of_parity(const Call& call, int64_t wanted) {
+  if (call[0].is(Kind::kBigInt)) return Value::of(call[0].view().back() % 2 == wanted);
   GEN_ASSIGN(const Value rest,
-             arithmetic(call.evaluator, Operator::kModulo, call[0], Value::of(by)));
+             arithmetic(call.evaluator, Operator::kModulo, call[0], Value::of(int64_t{2})));
   return Value::of(equal(rest, Value::of(wanted)));
 }
 
-Result<Value> odd(const Call& call) { return remainder(call, 2, 1); }
-Result<Value> even(const Call& call) { return remainder(call, 2, 0); }
+Result<Value> odd(const Call& call) { return of_parity(call, 1); }
+Result<Value> even(const Call& call) { return of_parity(call, 0); }
 
 Result<Value> divisible(const Call& call) {
   GEN_ASSIGN(const Value rest, arithmetic(call.evaluator, Operator::kModulo, call[0], call[1]));

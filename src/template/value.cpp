@@ -127,12 +127,24 @@ double as_double(const Value& value) noexcept {
 
 namespace {
 
+// Of integers, of which one is beyond 64 bits. They have no zeros in front.
+bool big_below(const Value& left, const Value& right) noexcept {
+  if (!left.is(Kind::kBigInt)) return right.view().front() != '-';
+  const bool negative = left.view().front() == '-';
+  if (!right.is(Kind::kBigInt)) return negative;
+  std::string_view a = left.view();
+  std::string_view b = right.view();
+  if (negative != (b.front() == '-')) return negative;
+  if (negative) std::swap(a, b);
+  return a.size() != b.size() ? a.size() < b.size() : a < b;
+}
+
 bool equal_within(const Value& left, const Value& right, Comparison& limits) noexcept {
   if (!limits.step()) return false;
   if (left.is_number() && right.is_number()) {
     if (left.is(Kind::kBigInt) && right.is(Kind::kBigInt)) return left.view() == right.view();
-    const bool whole = !left.is(Kind::kFloat) && !right.is(Kind::kFloat) &&
-                       !left.is(Kind::kBigInt) && !right.is(Kind::kBigInt);
+    const bool whole = !left.is(Kind::kFloat) && !right.is(Kind::kFloat);
+    if (whole && (left.is(Kind::kBigInt) || right.is(Kind::kBigInt))) return false;
     if (!whole) return as_double(left) == as_double(right);
     const int64_t a = left.is(Kind::kBool) ? left.truth : left.integer;
     const int64_t b = right.is(Kind::kBool) ? right.truth : right.integer;
@@ -189,6 +201,9 @@ Result<bool> less_within(const Value& left, const Value& right, Comparison& limi
   if (!limits.step()) return false;
   if (left.is_number() && right.is_number()) {
     if (left.is(Kind::kInt) && right.is(Kind::kInt)) return left.integer < right.integer;
+    const bool whole = !left.is(Kind::kFloat) && !right.is(Kind::kFloat);
+    const bool big = left.is(Kind::kBigInt) || right.is(Kind::kBigInt);
+    if (whole && big) return big_below(left, right);
     return as_double(left) < as_double(right);
   }
   if (left.is(Kind::kString) && right.is(Kind::kString)) {

@@ -286,6 +286,30 @@ TEST(Template, CountingAndGroupingAreLinear) {
   EXPECT_LT(std::clock() - then, 2 * CLOCKS_PER_SEC);
 }
 
+// What Python computes exactly beyond 64 bits is refused, never rounded.
+TEST(Template, BigIntegersAreNotRounded) {
+  const char* const kBig = R"({"n": 18446744073709551615, "m": -9223372036854775809,
+                              "e": 9223372036854775808, "h": 1E400})";
+  for (const char* const use :
+       {"n + 1", "1 - n", "n * 1", "n // 2", "n % 7", "n ** 2", "n / 2", "-n", "-m", "n + n",
+        "n + true", "[n, 1]|sum", "n is divisibleby 5", "7 is divisibleby n", "n|round(-1)"}) {
+    EXPECT_EQ(marked("{{ " + std::string(use) + " }}", kBig),
+              "template line 1: an integer beyond 64 bits")
+        << use;
+  }
+  EXPECT_EQ(marked("{{ n }} {{ +n }} {{ n|abs }} {{ m|abs }} {{ n|round }} {{ n + 0.5 }}", kBig),
+            "{18446744073709551615} {18446744073709551615} {18446744073709551615} "
+            "{9223372036854775809} {18446744073709551615} {1.8446744073709552e+19}");
+  EXPECT_EQ(
+      marked("{{ n is odd }} {{ n is even }} {{ e is odd }} {{ e is even }} {{ m is odd }}", kBig),
+      "True False False True True");
+  EXPECT_EQ(marked("{{ e == 9223372036854775807 }} {{ 9223372036854775807 < e }} {{ e < n }} "
+                   "{{ n < e }} {{ m < -9223372036854775807 - 1 }} {{ [n, e, 1, m]|sort }}",
+                   kBig),
+            "False True True False True [{-9223372036854775809}, 1, {9223372036854775808}, "
+            "{18446744073709551615}]");
+}
+
 // Long needles are looked for in another way than short ones.
 TEST(Template, LongTextsAreFound) {
   const std::string body = "{% set a = 'ab' * 40 %}{% set t = 'x' ~ a ~ a ~ 'c' ~ a ~ 'y' %}";
