@@ -449,6 +449,26 @@ Result<Value> absolute(const Call& call) {
   return made;
 }
 
+/// An integer to a multiple of 10 ** digits, ties to even ones.
+Result<Value> rounded(const Value& of, int64_t digits) {
+  const Status overflow = error(Code::kOutOfRange, "an integer beyond 64 bits");
+  if (of.is(Kind::kBigInt)) return overflow;
+  const int64_t number = of.is(Kind::kBool) ? of.truth : of.integer;
+  if (digits > 18) {  // half of 10 ** 19 is the last number that becomes 0
+    constexpr int64_t kHalf = 5'000'000'000'000'000'000;
+    if (digits == 19 && (number > kHalf || number < -kHalf)) return overflow;
+    return Value::of(int64_t{0});
+  }
+  int64_t scale = 1;
+  for (int64_t i = 0; i < digits; ++i) scale *= 10;
+  int64_t times = number / scale;
+  const int64_t rest = std::abs(number % scale);
+  if (rest > scale - rest || (rest == scale - rest && times % 2 != 0)) times += number < 0 ? -1 : 1;
+  int64_t made = 0;
+  if (__builtin_mul_overflow(times, scale, &made)) return overflow;
+  return Value::of(made);
+}
+
 Result<Value> round(const Call& call) {
   if (!call[0].is_number())
     return error(Code::kInvalidArgument, "%s cannot be rounded", type_name(call[0]));
@@ -458,7 +478,8 @@ Result<Value> round(const Call& call) {
   if (method != "common" && method != "ceil" && method != "floor") {
     return error(Code::kInvalidArgument, "round is common, ceil or floor");
   }
-  if (std::abs(precision) > 300) return error(Code::kOutOfRange, "round to that many digits");
+  if (precision < -300 || precision > 300)
+    return error(Code::kOutOfRange, "round to that many digits");
   const double value = as_double(call[0]);
   Value made;
   if (method != "common") {
@@ -469,8 +490,7 @@ Result<Value> round(const Call& call) {
     if (precision >= 0) {
       made = call[0].is(Kind::kBool) ? Value::of(int64_t{call[0].truth}) : call[0];
     } else {
-      const double scale = std::pow(10.0, static_cast<double>(-precision));
-      made = Value::of(static_cast<int64_t>(std::nearbyint(value / scale) * scale));
+      GEN_ASSIGN(made, rounded(call[0], -precision));
     }
   } else if (precision >= 0 && std::isfinite(value)) {
     const CLocale numbers;

@@ -310,6 +310,20 @@ TEST(Template, BigIntegersAreNotRounded) {
             "{18446744073709551615}]");
 }
 
+// Python's round() of an integer is exact.
+TEST(Template, IntegersAreRoundedExactly) {
+  const auto code = [](const char* source) { return status_of(source).code(); };
+  EXPECT_EQ(code("{{ 1.5|round(-9223372036854775807-1) }}"), Code::kOutOfRange);
+  EXPECT_EQ(code("{{ 9223372036854775807|round(-1) }}"), Code::kOutOfRange);
+  EXPECT_EQ(code("{{ 9223372036854775807|round(-19) }}"), Code::kOutOfRange);
+  EXPECT_EQ(marked("{{ 9007199254740993|round(-1) }} {{ 9223372036854775804|round(-1) }} "
+                   "{{ (-9223372036854775804)|round(-1) }} {{ 25|round(-1) }} {{ 35|round(-1) }} "
+                   "{{ (-25)|round(-1) }} {{ 4999999999999999999|round(-19) }} "
+                   "{{ 9223372036854775807|round(-20) }} {{ true|round(-1) }}",
+                   "{}"),
+            "9007199254740990 9223372036854775800 -9223372036854775800 20 40 -20 0 0 0");
+}
+
 // Long needles are looked for in another way than short ones.
 TEST(Template, LongTextsAreFound) {
   const std::string body = "{% set a = 'ab' * 40 %}{% set t = 'x' ~ a ~ a ~ 'c' ~ a ~ 'y' %}";
