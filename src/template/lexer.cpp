@@ -261,6 +261,7 @@ class Lexer {
   }
 
   Status number() {
+    const bool member = text_[at_ - 1] == '.';  // x.0.1 is x[0][1]
     std::string digits;
     int base = 10;
     if (peek() == '0') {
@@ -278,14 +279,14 @@ class Lexer {
     take();
     bool whole = true;
     if (base == 10) {
-      if (peek() == '.' && is_digit(peek(1))) {
+      if (!member && peek() == '.' && is_digit(peek(1))) {
         whole = false;
         digits += '.';
         ++at_;
         take();
       }
       const size_t sign = peek(1) == '+' || peek(1) == '-' ? 2 : 1;
-      if ((peek() | 0x20) == 'e' && is_digit(peek(sign))) {
+      if (!member && (peek() | 0x20) == 'e' && is_digit(peek(sign))) {
         whole = false;
         digits += text_.substr(at_, sign);
         at_ += sign;

@@ -169,9 +169,9 @@ Status append_digits(Heap& heap, const Value& value, std::string digits, bool ne
     digits.insert(0, 1, form.sign);
   }
   pad(Text(digits, value.by_user ? Writer::kUser : form.writer), form, '>', out);
+  return {};
 }
 
-  return {};
 /// A number with a conversion; with `percent`, `d` takes the integer part of a float.
 Status append_number(Heap& heap, const Value& value, Layout form, bool percent, Text* out) {
   const bool whole = std::string_view("dxXobn").find(form.letter) != std::string_view::npos;
@@ -213,6 +213,30 @@ Result<Text> character_of(const Value& value, const Layout& form) {
   std::string character;
   utf8_append(static_cast<uint32_t>(code), &character);
   return Text(character, value.by_user ? Writer::kUser : form.writer);
+}
+
+/// repr() of a value, or ascii(), which is that with escapes.
+Status append_shown(Evaluator& evaluator, const Value& value, bool ascii, Text* out) {
+  if (!ascii) return append_repr(evaluator, value, out);
+  Text shown;
+  GEN_TRY(append_repr(evaluator, value, &shown));
+  GEN_TRY(evaluator.heap().charge(3 * shown.size()));
+  for (size_t at = 0; at < shown.size();) {
+    const size_t begin = at;
+    const uint32_t c = utf8_next(shown.view(), &at);
+    if (c < 0x80) {
+      out->append(shown, begin, at);
+      continue;
+    }
+    char escaped[16];
+    std::snprintf(escaped, sizeof escaped,
+                  c < 0x100     ? "\\x%02x"
+                  : c < 0x10000 ? "\\u%04x"
+                                : "\\U%08x",
+                  c);
+    out->append(escaped, shown.writer_at(begin));
+  }
+  return {};
 }
 
 Text shortened(const Text& text, int64_t precision) {
@@ -352,7 +376,7 @@ class Percent {
       case 'r':
       case 'a': {
         Text text;
-        GEN_TRY(append_repr(evaluator_, value, &text));
+        GEN_TRY(append_shown(evaluator_, value, form.letter == 'a', &text));
         form.fill = " ";
         if (form.align == '=') form.align = '>';
         pad(shortened(text, form.precision), form, '>', &out_);
@@ -448,7 +472,7 @@ class Braces {
     }
     if (conversion == 'r' || conversion == 'a') {
       Text text;
-      GEN_TRY(append_repr(call_.evaluator, value, &text));
+      GEN_TRY(append_shown(call_.evaluator, value, conversion == 'a', &text));
       GEN_ASSIGN(value, call_.evaluator.heap().string(std::move(text)));
     } else if (conversion == 's') {
       GEN_ASSIGN(value, call_.evaluator.to_text(value));
@@ -486,9 +510,11 @@ class Braces {
     const bool digits = head.find_first_not_of("0123456789") == std::string_view::npos;
     if (digits) {
       size_t place = next_;
+      if (head.empty() ? numbered_ : next_ > 0) return bad("places with and without numbers");
       if (head.empty()) {
         ++next_;
       } else {
+        numbered_ = true;
         place =
             head.size() > 6 ? SIZE_MAX : static_cast<size_t>(std::atoi(std::string(head).c_str()));
       }
@@ -615,6 +641,7 @@ class Braces {
   const Text& text_;
   size_t at_ = 0;
   size_t next_ = 0;
+  bool numbered_ = false;
   Text out_;
 };
 

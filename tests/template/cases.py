@@ -116,6 +116,12 @@ TEMPLATES = [
     "{% for x in [1, 2] if x.y.z %}{% endfor %}", "{% for x in [1, 0] if 4 // x %}{{ x }}{% break %}{% endfor %}", "{% for x in [1, 0] if 4 // x %}{{ x }}{% endfor %}", "{% for x in [[1, [2]], [3, []]] if x recursive %}{{ x[0] }}{{ loop.last }}{% if x[1] %}{{ loop([x[1], [5, []]]) }}{% endif %}{% endfor %}",
     # groups by name
     "{% for g in rows|groupby('v') %}{{ g.grouper }}:{{ g.list|length }}{{ g['grouper'] }}{{ g[0] }}{{ g.count(1) }}{{ g.x is defined }} {% endfor %}", "{% for a, b in rows|groupby('n') %}{{ a }}{{ b|length }}{% endfor %}{{ rows|groupby('v')|map(attribute='grouper')|list }}{{ rows|groupby('v')|map(attribute='list')|map('length')|list }}", "{{ ((rows|groupby('v'))[0] + (1,)).grouper is defined }}{{ (rows|groupby('v'))[0] == (1, [rows[1]]) }}",
+    # as ascii() writes it
+    "{{ '%a' % 'é' }}{{ '%5a|%.3a' % ('ü', '你好') }}{{ '{!a}'.format('é') }}{{ '{!a:>9}'.format(['€']) }}{{ '%a' % '😀' }}{{ '{!a}'.format({'ß': 1}) }}{{ '%a' % \"it's é\" }}{{ '{!r}'.format('é') }}",
+    # places of format with numbers and without
+    "{{ '{} {0}'.format(1) }}", "{{ '{0} {}'.format(1) }}", "{{ '{0:{}}'.format(1, 2) }}", "{{ '{:{0}}'.format(1, 2) }}", "{{ '{} {a} {}'.format(1, 2, a=3) }}{{ '{0} {a} {0}'.format(1, a=3) }}{{ '{:{}}'.format(1, 4) }}", "{{ '{.x} {0}'.format(d) }}",
+    # numbers behind a dot
+    "{% set y = [[1, 2], [3, [4]]] %}{{ y.0.1 }}{{ y.1.1.0 }}{{ y.1.0 + 0.5 }}", "{{ l.0e1 }}", "{% set y = [[1, 2]] %}{{ y. 0.1 }}",
     # refused
     "{% filter length %}{{ s }}{% endfilter %}",
     "{% if t %}", "{% endif %}", "{% for x in 5 %}{% endfor %}", "{% for a, b in l %}{% endfor %}", "{% unknown %}", "{% set x.y = 1 %}", "{% set 1 = 2 %}", "{% set true = 2 %}", "{{ s", "{% if t", "{# x", "{% raw %}x", "{% macro m() %}{% endmacro %}{{ m(1) }}", "{% macro m() %}{% endmacro %}{{ m(a=1) }}", "{% macro m(a=1, b) %}{% endmacro %}", "{% break %}", "{% set a, b = l %}",
