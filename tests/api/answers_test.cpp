@@ -123,6 +123,13 @@ class Answers : public testing::Test {
     script_.tokens.assign(ids.begin() + lead, ids.end());
     script_.before = 0;
   }
+  // Reasoning without an end, of so many tokens.
+  void script_thoughts(size_t n) {
+    std::string thoughts = "<think>\n";
+    for (int i = 0; i < 40; ++i) thoughts += "and then ";
+    script(thoughts);
+    script_.tokens.resize(n);
+  }
   gen_status send(const char* text, Seen* seen) {
     gen_result_free(result_);
     return gen_chat_session_send_stream(talk_, text, text != nullptr ? GEN_NUL_TERMINATED : 0,
@@ -308,10 +315,7 @@ TEST_F(Answers, ToolsAddedToACutAnswerAreThoseOfTheNext) {
 TEST_F(Answers, ReasoningEndsAtItsBudget) {
   set("reasoning_budget", "6");
   set("reasoning_end", " Enough.");
-  std::string thoughts = "<think>\n";
-  for (int i = 0; i < 40; ++i) thoughts += "and then ";
-  script(thoughts);
-  script_.tokens.resize(40);
+  script_thoughts(40);
   Seen seen;
   ASSERT_EQ(send("Why?", &seen), GEN_OK) << error_.message;
   EXPECT_TRUE(std::string_view(seen.reasoning).ends_with(" Enough.")) << seen.reasoning;
@@ -324,10 +328,7 @@ TEST_F(Answers, ReasoningEndsAtItsBudget) {
 TEST_F(Answers, BudgetsAreOfTheWholeAnswer) {
   set("reasoning_budget", "6");
   set("reasoning_end", " Enough of that.");
-  std::string thoughts = "<think>\n";
-  for (int i = 0; i < 40; ++i) thoughts += "and then ";
-  script(thoughts);
-  script_.tokens.resize(40);
+  script_thoughts(40);
   Seen whole;
   ASSERT_EQ(send("Why?", &whole), GEN_OK) << error_.message;
   ASSERT_FALSE(whole.text.empty());
@@ -393,10 +394,7 @@ TEST_F(Answers, ReasoningEndsWhenAsked) {
   EXPECT_EQ(gen_chat_session_end_reasoning(nullptr, &error_), GEN_ERROR_INVALID_ARGUMENT);
   set("reasoning_control", "1");
   set("reasoning_end", " Stop.");
-  std::string thoughts = "<think>\n";
-  for (int i = 0; i < 40; ++i) thoughts += "and then ";
-  script(thoughts);
-  script_.tokens.resize(60);
+  script_thoughts(60);
   Seen seen;
   seen.to_end = talk_;
   ASSERT_EQ(send("Why?", &seen), GEN_OK) << error_.message;
