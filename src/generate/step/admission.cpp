@@ -144,7 +144,8 @@ Result<cache::CachePlan> Admission::make_room(const StepPlan::Slice& slice,
   return plan;
 }
 
-// Blocks that are taken in vain are evaluated again in vain.
+// Whether a request that starts leaves those behind it their blocks for now: all of them would not
+// be enough, and what was evicted would be evaluated again for nothing.
 bool Admission::yields(const StepRequest& request, int32_t lacking,
                        SteadyClock::time_point now) noexcept {
   if (request.starved && now - request.starved_since >= limits_.max_yielding) return false;
